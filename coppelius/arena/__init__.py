@@ -1,0 +1,1 @@
+"""Where each image lies: placement in table order, and the manifest that says so."""

@@ -1,0 +1,1 @@
+"""The command line: outermost, nothing imports it; the one place that may load a checkout's tasks."""

@@ -1,0 +1,1 @@
+"""Reading cubins and fatbins, writing cubins and launch descriptors."""

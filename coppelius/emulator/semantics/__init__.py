@@ -1,0 +1,1 @@
+"""What each instruction computes, file for file with `isa/forms`."""

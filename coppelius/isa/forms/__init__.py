@@ -1,0 +1,1 @@
+"""The rows of the opcode table, a file a family."""

@@ -1,0 +1,1 @@
+"""One algorithm a file, written in the kernel language."""

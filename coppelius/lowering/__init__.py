@@ -1,0 +1,1 @@
+"""Other targets as rows of differences from SM86."""

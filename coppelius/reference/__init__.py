@@ -1,0 +1,1 @@
+"""Plain numpy in float64: what each kernel must compute.  Imports only numpy."""
