@@ -1,0 +1,250 @@
+"""The device images in placement order: one literal row an image.
+
+A row says which kernel makes the image (named by string, so that loading this module imports none), the
+options that specialise it, and what a launch must provide: registers, threads of a block, shared bytes,
+grid and parameters.  Parameters lie in constant bank 0 from 0x160 in the order of the row; pointers and
+u64 are 8-byte aligned, other scalars take 4 bytes.
+
+`registers` is what the launch descriptor carries; None means the program's own demand.  A bad row cannot
+be constructed: it is refused by the name of its image.
+
+Left out: what a row costs when it runs; measured figures belong to reports, not here.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coppelius.arena import grid as grids
+from coppelius.isa.refusal import Refusal
+
+PARAMETER_BASE = 0x160  # published: where SM86 code finds its parameters in constant bank 0
+PARAMETER_BYTES = 4096  # published: the most that a launch passes in that bank
+TYPE_BYTES = {"f32": 4, "u32": 4, "u64": 8, "half": 2}
+
+MOST_THREADS = 1024  # published: of a block
+MOST_REGISTERS = 255  # published: R0..R254 are encodable
+REGISTER_UNIT = 8  # published: registers of a thread are handed out eight at a time
+REGISTER_FILE = 65536  # published: 32-bit registers of one SM, which a block must fit
+MOST_SHARED_BYTES = 101_376  # published: the opt-in maximum of a block on sm_86, sm_89 and sm_120
+STATIC_SHARED_BYTES = 49_152  # published: above this a kernel must ask for its shared bytes at launch
+
+_IDENTITY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_KERNEL = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*:[a-z_]\w*")
+_PARAMETER = re.compile(r"(?P<name>[a-z]\w*) (?P<type>\w+)(\[(?P<shape>[^\]]+)\])?")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One kernel parameter: a pointer to a buffer of `shape` elements, or a scalar."""
+
+    name: str
+    kind: str  # pointer, scalar
+    type: str  # f32, u32, u64, half: the scalar's, or the buffer's element
+    shape: str = ""  # "rows, 512": dimensions of a pointer's buffer
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("pointer", "scalar"):
+            raise Refusal(f"parameter {self.name}: unknown kind {self.kind!r}; known: pointer, scalar")
+        if self.type not in TYPE_BYTES:
+            raise Refusal(
+                f"parameter {self.name}: unknown type {self.type!r}; known: {', '.join(TYPE_BYTES)}"
+            )
+        if self.kind == "scalar" and (self.type == "half" or self.shape):
+            raise Refusal(f"parameter {self.name}: a scalar is f32, u32 or u64, and has no shape")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes it takes in the constant bank, which is also its alignment there."""
+        return 8 if self.kind == "pointer" else TYPE_BYTES[self.type]
+
+    @property
+    def dimensions(self) -> tuple[int | str, ...]:
+        """The buffer's dimensions, each an integer or a name."""
+        parts = [part.strip() for part in self.shape.split(",") if part.strip()]
+        return tuple(int(part) if part.isdecimal() else part for part in parts)
+
+
+@dataclass(frozen=True)
+class Image:
+    """One device image's declaration."""
+
+    identity: str
+    kernel: str  # "module:function"
+    options: Mapping[str, int] = field(hash=False)
+    registers: int | None
+    block_x: int
+    shared_bytes: int
+    grid: tuple[int | str, int | str, int | str]
+    parameters: tuple[Parameter, ...]
+
+    def __post_init__(self) -> None:
+        problem = _row_problem(self)
+        if problem:
+            raise Refusal(f"image {self.identity!r}: {problem}")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What a launch gives values for: u32 scalars, and named dimensions."""
+        counts = {p.name for p in self.parameters if p.kind == "scalar" and p.type == "u32"}
+        return frozenset(counts.union(d for p in self.parameters for d in p.dimensions if isinstance(d, str)))
+
+
+def _row_problem(image: Image) -> str:
+    """What is wrong with a row, or nothing."""
+    if not _IDENTITY.fullmatch(image.identity):
+        return "an identity is lower-case letters and digits in groups joined by '-'"
+    if not _KERNEL.fullmatch(image.kernel):
+        return f"kernel {image.kernel!r} is not spelled package.module:function"
+    if not 0 < image.block_x <= MOST_THREADS:
+        return f"block of {image.block_x} threads; a block has 1 to {MOST_THREADS}"
+    if not 0 <= image.shared_bytes <= MOST_SHARED_BYTES:
+        return f"{image.shared_bytes} shared bytes; a block has 0 to {MOST_SHARED_BYTES} on every target"
+    return _registers_problem(image) or _parameters_problem(image) or _grid_problem(image)
+
+
+def _registers_problem(image: Image) -> str:
+    if image.registers is None:
+        return ""
+    if not REGISTER_UNIT <= image.registers <= MOST_REGISTERS:
+        return f"{image.registers} registers; a thread has {REGISTER_UNIT} to {MOST_REGISTERS}"
+    warps = -(-image.block_x // 32)
+    taken = warps * 32 * -(-image.registers // REGISTER_UNIT) * REGISTER_UNIT
+    if taken > REGISTER_FILE:
+        return f"a block takes {taken} registers; an SM has {REGISTER_FILE}"
+    return ""
+
+
+def _parameters_problem(image: Image) -> str:
+    seen: set[str] = set()
+    for parameter in image.parameters:
+        if parameter.name in seen:
+            return f"parameter {parameter.name} is named twice"
+        seen.add(parameter.name)
+    taken = parameter_bytes(image.parameters)
+    return f"{taken} parameter bytes; a launch passes {PARAMETER_BYTES}" if taken > PARAMETER_BYTES else ""
+
+
+def _grid_problem(image: Image) -> str:
+    if len(image.grid) != 3:
+        return f"grid has {len(image.grid)} entries; it has 3"
+    for entry in image.grid:
+        if isinstance(entry, int):
+            if entry < 1:
+                return f"grid {entry}; a fixed entry is at least 1"
+            continue
+        unknown = grids.names(entry) - image.names
+        if unknown:
+            known = ", ".join(sorted(image.names)) or "no name"
+            return f"grid {entry!r} names {min(unknown)}; the parameters give {known}"
+        # evaluating once finds an expression that cannot be read
+        grids.evaluate(entry, dict.fromkeys(image.names, 1))
+    return ""
+
+
+def parameter_offsets(parameters: Sequence[Parameter]) -> tuple[int, ...]:
+    """Each parameter's byte offset in constant bank 0."""
+    offsets, cursor = [], PARAMETER_BASE
+    for parameter in parameters:
+        cursor = -(-cursor // parameter.bytes) * parameter.bytes
+        offsets.append(cursor)
+        cursor += parameter.bytes
+    return tuple(offsets)
+
+
+def parameter_bytes(parameters: Sequence[Parameter]) -> int:
+    """Bytes of the parameter block, from its base to the end of the last parameter."""
+    if not parameters:
+        return 0
+    return parameter_offsets(parameters)[-1] + parameters[-1].bytes - PARAMETER_BASE
+
+
+def declaration(image: Image) -> dict[str, Any]:
+    """What a launch must provide, as JSON-ready data in the manifest's spelling; registers None is demand."""
+    return {
+        "registers": image.registers,
+        "block_x": image.block_x,
+        "shared_bytes": image.shared_bytes,
+        "grid": list(image.grid),
+        "parameters": [
+            {"name": p.name, "kind": p.kind, "type": p.type, "offset": offset}
+            for p, offset in zip(image.parameters, parameter_offsets(image.parameters), strict=True)
+        ],
+    }
+
+
+def parse_parameters(text: str) -> tuple[Parameter, ...]:
+    """Parameters as the rows below spell them: `out f32[rows, 512]; count u32`."""
+    parameters = []
+    for part in text.split(";"):
+        match = _PARAMETER.fullmatch(part.strip())
+        if match is None:
+            raise Refusal(f"parameter {part.strip()!r}: write `name type` or `name type[dimensions]`")
+        kind = "pointer" if match["shape"] else "scalar"
+        parameters.append(Parameter(match["name"], kind, match["type"], match["shape"] or ""))
+    return tuple(parameters)
+
+
+def admit(images: Iterable[Image]) -> tuple[Image, ...]:
+    """The images, in order; refuses a duplicate identity by name."""
+    admitted: dict[str, Image] = {}
+    for image in images:
+        if image.identity in admitted:
+            raise Refusal(f"image {image.identity!r}: the identity is taken; give each image its own")
+        admitted[image.identity] = image
+    return tuple(admitted.values())
+
+
+_Grid = tuple[int | str, int | str, int | str]
+
+
+def _row(identity: str, kernel: str, options: Mapping[str, int], registers: int | None,
+         block_x: int, shared_bytes: int, grid: _Grid, parameters: str) -> Image:  # fmt: skip
+    module, _, function = kernel.partition(":")
+    kernel = f"coppelius.kernels.{module}:{function or module}"
+    return Image(
+        identity, kernel, options, registers, block_x, shared_bytes, grid, parse_parameters(parameters)
+    )
+
+
+_BY_COUNT = ("ceil_div(count, 1024)", 1, 1)
+
+# fmt: off
+IMAGES = admit((
+    # Elementwise: 256 threads, four elements a thread, so a warp's access is 512 consecutive bytes; the
+    # last block handles what is left of any count, hence no shape of its own.
+    #    identity     kernel           options regs block shared grid
+    _row("fill",      "fill",            {},   16,  256,  0, _BY_COUNT,
+         "out u32[count]; count u32; value u32"),
+    _row("copy",      "copy",            {},   24,  256,  0, _BY_COUNT,
+         "out u32[count]; source u32[count]; count u32"),
+    _row("cast-down", "cast:cast_down",  {},   24,  256,  0, _BY_COUNT,
+         "out half[count]; source f32[count]; count u32"),
+    _row("cast-up",   "cast:cast_up",    {},   24,  256,  0, _BY_COUNT,
+         "out f32[count]; source half[count]; count u32"),
+    _row("add",       "add",             {},   24,  256,  0, _BY_COUNT,
+         "out f32[count]; a f32[count]; b f32[count]; count u32"),
+    _row("scale",     "scale",           {},   24,  256,  0, _BY_COUNT,
+         "out f32[count]; a f32[count]; factor f32; count u32"),
+
+    # Rows of the model's width: one block a row, 128 threads of four columns each, so that a row is one
+    # vector load and its reduction stays inside the block.
+    _row("gather", "gather", {},                                               40, 128,   0, ("rows", 1, 1),
+         "out f32[rows, 512]; table f32[vocabulary, 512]; tokens u32[rows]; vocabulary u32"),
+    _row("layernorm-forward", "layernorm:layernorm_forward", {"width": 512},   40, 128, 128, ("rows", 1, 1),
+         "out half[rows, 512]; mean f32[rows]; rstd f32[rows]; "
+         "x f32[rows, 512]; gain f32[512]; bias f32[512]; epsilon f32"),
+
+    # Head tiles: one block a 64 x 64 tile of halves, no shared memory.  128 threads because each then
+    # turns a 4 x 8 piece in registers: four 16-byte loads, sixteen registers in and sixteen out, which
+    # with addresses fits 40 registers; grid = tiles of a group (1024 / 64), groups.
+    _row("transpose-g8-r1024-c64", "transpose", {"groups": 8, "rows": 1024, "columns": 64},
+         40, 128, 0, (16, 8, 1),
+         "out half[8, 64, 1024]; source half[8, 1024, 64]"),
+
+    # One value a row: a thread a row, too little work for a block of its own.
+    _row("loss-target-gather", "loss_target_gather", {}, None, 256, 0, ("ceil_div(rows, 256)", 1, 1),
+         "correct f32[rows]; logits f32[rows, 12288]; targets u32[rows]; rows u32"),
+))
+# fmt: on
