@@ -1,0 +1,174 @@
+"""nvdisasm's text, braces included, back to fields.
+
+Each encoding of the mnemonic is tried; the one that prints exactly this text is the answer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+
+from coppelius.isa.control import CONTROL_FIELDS
+from coppelius.isa.form import Encoding
+from coppelius.isa.printer import render
+from coppelius.isa.refusal import Refusal
+from coppelius.isa.slots import Slot, Values
+from coppelius.isa.table import Table
+from coppelius.isa.values import Immediate, Label_, PackedHalves
+
+_LINE = re.compile(
+    r"^(?:@(?P<guard>!?U?P[0-6T]) )?(?P<mnemonic>[A-Z0-9_.]+)(?: (?P<operands>[^{]*?))?(?: ?\{(?P<braces>[^}]*)\})?$"
+)
+
+Parsed = tuple[Encoding, list[int]]
+
+
+def parse(table: Table, text: str, address: int = 0) -> Parsed:
+    """(encoding, field values in its order, control at its defaults) of one instruction's text.
+
+    Refuses by name text that is not exactly what the printer would write for the result.
+    """
+    line = " ".join(text.split())
+    match = _LINE.match(line)
+    if not match:
+        raise Refusal(f"{text!r} is no instruction")
+    mnemonic = match["mnemonic"]
+    operands = match["operands"] or ""
+    ways = mnemonic_ways(table, mnemonic)
+    if not ways:
+        raise Refusal(_unknown(table, mnemonic))
+    for encoding, modifiers in ways:
+        values = _fill(encoding, modifiers, match["guard"], operands, match["braces"], address)
+        if values is None:
+            continue
+        if _reads_back(encoding, values, line, address):
+            return encoding, values
+    raise Refusal(f"{mnemonic}: no form takes ({operands}); forms: {_shapes(ways)}")
+
+
+def _reads_back(encoding: Encoding, values: list[int], line: str, address: int) -> bool:
+    columns = {f.name: [v] for f, v in zip(encoding.fields, values, strict=True)}
+    columns["address"] = [address]
+    return " ".join(render(encoding, columns)[0].split()) == line
+
+
+@cache
+def mnemonic_ways(table: Table, mnemonic: str) -> tuple[tuple[Encoding, tuple[tuple[str, int], ...]], ...]:
+    """Every encoding that prints this mnemonic, with the modifier fields that make it print so."""
+    out = []
+    for encoding in table.by_stem.get(mnemonic.split(".")[0], ()):
+        stem = encoding.mnemonic
+        if mnemonic != stem and not mnemonic.startswith(stem + "."):
+            continue
+        tokens = tuple(mnemonic[len(stem) :].split(".")[1:])
+        out += [(encoding, tuple(values.items())) for values in _modifier_ways(encoding, 0, tokens)]
+    return tuple(out)
+
+
+def _modifier_ways(encoding: Encoding, position: int, tokens: tuple[str, ...]) -> list[Values]:
+    if position == len(encoding.modifiers):
+        return [] if tokens else [{}]
+    found = []
+    for used, values in encoding.modifiers[position].matches(tokens):
+        found += [values | rest for rest in _modifier_ways(encoding, position + 1, tokens[used:])]
+    return found
+
+
+def _fill(
+    encoding: Encoding,
+    modifiers: tuple[tuple[str, int], ...],
+    guard: str | None,
+    operands: str,
+    braces: str | None,
+    address: int,
+) -> list[int] | None:
+    values = dict(zip(encoding.column, encoding.defaults, strict=True)) | dict(modifiers)
+    if guard is not None:
+        found = encoding.guard.parse(guard)
+        if found is None:
+            return None
+        values |= found
+    tokens = [t.strip() for t in operands.split(",")] if operands else []
+    matched = _match_operands(encoding.operands, tokens)
+    if matched is None:
+        return None
+    values |= matched
+    for slot in encoding.operands:
+        if isinstance(slot, Label_) and slot.name in matched:
+            distance = matched[slot.name] - address - 16
+            if distance % slot.scale:
+                return None
+            values[slot.name] = distance // slot.scale
+    if braces is not None and not _apply_braces(encoding, values, braces):
+        return None
+    return list(values.values())
+
+
+def _match_operands(slots: tuple[Slot, ...], tokens: list[str]) -> Values | None:
+    if not slots:
+        return None if tokens else {}
+    slot, rest = slots[0], slots[1:]
+    if len(tokens) >= slot.tokens:
+        values = slot.parse(", ".join(tokens[: slot.tokens]))
+        if values is not None:
+            more = _match_operands(rest, tokens[slot.tokens :])
+            if more is not None:
+                return values | more
+    if slot.absent is not None:
+        more = _match_operands(rest, tokens)
+        if more is not None:
+            return slot.absent | more
+    return None
+
+
+def _apply_braces(encoding: Encoding, values: Values, braces: str) -> bool:
+    labels = {h.label: (h.field, h.prefix) for h in encoding.hidden}
+    labels |= {s.name: (s.name, "") for s in encoding.operands if isinstance(s, Immediate | PackedHalves)}
+    for part in braces.split(","):
+        label, equals, number = part.strip().partition("=")
+        if not equals or label not in labels:
+            return False
+        field, prefix = labels[label]
+        try:
+            values[field] = int(number.removeprefix(prefix), 0)
+        except ValueError:
+            return False
+    return True
+
+
+def _unknown(table: Table, mnemonic: str) -> str:
+    stem = mnemonic.split(".")[0]
+    known = table.by_stem.get(stem)
+    if known:
+        return f"{mnemonic}: {stem} has no such modifiers"
+    near = difflib.get_close_matches(stem, list(table.by_stem), 3)
+    return f"{mnemonic}: no {table.target} instruction" + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+def _shapes(ways: tuple[tuple[Encoding, tuple[tuple[str, int], ...]], ...]) -> str:
+    shapes = {"(" + ", ".join(shape(s) for s in encoding.operands) + ")" for encoding, _ in ways}
+    return " ".join(sorted(shapes))
+
+
+def shape(slot: Slot) -> str:
+    """A word for an operand slot in a refusal."""
+    return {
+        "Register": "R",
+        "UniformRegister": "UR",
+        "Predicate": "P",
+        "Immediate": "imm",
+        "PackedHalves": "imm, imm",
+        "ConstantOperand": "c[bank][offset]",
+        "BindlessConstant": "cx[UR][offset]",
+        "AddressOperand": "[address]",
+        "Label_": "target",
+    }.get(type(slot).__name__, slot.name)
+
+
+def default_values(encoding: Encoding) -> list[int]:
+    """Field values of an instruction that says nothing."""
+    return list(encoding.defaults)
+
+
+CONTROL_NAMES = tuple(f.name for f in CONTROL_FIELDS)

@@ -1,0 +1,361 @@
+"""Operand slots: registers and predicates.  A slot owns fields, knows its text, and says what it reads and writes.
+
+A slot renders a whole column of instructions at once (one table look-up an instruction), parses one
+text, and accepts one operand value; the three agree because they use the same fields.  An empty text
+means that nvdisasm prints nothing there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from coppelius.isa.bits import Bits, Field, bits
+from coppelius.isa.operands import PT_INDEX, RZ_INDEX, UP, UR, P, R
+
+READ = "read"
+WRITE = "write"
+
+Columns = Mapping[str, list[int]]
+Values = dict[str, int]
+# registers an access spans: a number, or (field, {code: number}) where a modifier decides
+Width = int | tuple[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True)
+class Access:
+    """Registers that an instruction reads or writes: `space` is R, UR, P, UP or B; `field` holds the first index.
+
+    `when` = (field, codes): only then (an address pair that may be single, a descriptor that may be absent).
+    """
+
+    slot: str
+    space: str
+    field: str
+    mode: str
+    width: Width = 1
+    when: tuple[str, frozenset[int]] | None = None
+    # the index lies this many bits up in the field (`cx[UR][offset]` packs both)
+    shift: int = 0
+
+
+class Slot:
+    """What every operand can do; see the module's docstring."""
+
+    name: str
+    fields: tuple[Field, ...] = ()
+    accesses: tuple[Access, ...] = ()
+    # how many comma-separated texts it prints as
+    tokens: ClassVar[int] = 1
+    # field values when its text is absent; None: it is never absent
+    absent: Values | None = None
+
+    def render(self, columns: Columns) -> list[str]:
+        """Its text for each instruction; empty where nvdisasm prints nothing."""
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Values | None:
+        """Its fields from text; None if the text is no such operand."""
+        raise NotImplementedError
+
+    def accept(self, value: object) -> Values | None:
+        """Its fields from an operand value; None if the value is no such operand."""
+        raise NotImplementedError
+
+
+def _flag(name: str, place: Bits | None) -> tuple[Field, ...]:
+    return () if place is None else (Field(name, place),)
+
+
+_HALVES = {0: "", 1: ".F32", 2: ".H0_H0", 3: ".H1_H1"}
+_HALF_CODES = {text.lstrip("."): code for code, text in _HALVES.items()}
+
+
+class Modified(Slot):
+    """Shared by operands with sign, magnitude, 16-bit half and reuse: `-|R4|.H0_H0.reuse`.
+
+    `tail` is one more suffix that a form prints on the operand (`.ROW`, `.B1`), as (field, {code: text}).
+    """
+
+    sign = "-"
+
+    def __init__(
+        self,
+        name: str,
+        place: Field,
+        *,
+        negate: Bits | None = None,
+        absolute: Bits | None = None,
+        half: Bits | None = None,
+        reuse: Bits | None = None,
+        invert: bool = False,
+        tail: tuple[Field, Mapping[int, str]] | None = None,
+    ) -> None:
+        self.name = name
+        self.place = place
+        self.sign = "~" if invert else "-"
+        self.tail = tail
+        self._negate = _flag(f"{name}.negate", negate)
+        self._absolute = _flag(f"{name}.absolute", absolute)
+        self._half = () if half is None else (Field(f"{name}.half", half, codes=frozenset(_HALVES)),)
+        self._reuse = _flag(f"{name}.reuse", reuse)
+        self.fields = (
+            place,
+            *self._negate,
+            *self._absolute,
+            *self._half,
+            *self._reuse,
+            *(() if tail is None else (tail[0],)),
+        )
+        self._table: dict[int, str] = {}
+
+    def bare(self, index: int) -> str:
+        """The text of the unmodified operand."""
+        raise NotImplementedError
+
+    def parse_bare(self, text: str) -> int | None:
+        """Inverse of `bare`."""
+        raise NotImplementedError
+
+    def _compose(self, key: tuple[int, int, int, int, int, int]) -> str:
+        index, negate, absolute, half, reuse, tail = key
+        text = self.bare(index)
+        if absolute:
+            text = f"|{text}|"
+        if negate:
+            text = self.sign + text
+        text += _HALVES[half]
+        if reuse:
+            text += ".reuse"
+        return text + (self.tail[1][tail] if self.tail else "")
+
+    def render(self, columns: Columns) -> list[str]:
+        index = columns[self.place.name]
+        flags = [f for f in self.fields[1:] if any(columns[f.name])]
+        if not flags and self.tail is None:
+            bare = self.bare
+            return [bare(i) for i in index]
+        zeros = [0] * len(index)
+        parts = (self._negate, self._absolute, self._half, self._reuse, (self.tail[0],) if self.tail else ())
+        keys = zip(index, *(columns[p[0].name] if p else zeros for p in parts), strict=True)
+        memo: dict[tuple[int, int, int, int, int, int], str] = {}
+        out = []
+        for key in keys:
+            text = memo.get(key)
+            if text is None:
+                text = memo[key] = self._compose(key)
+            out.append(text)
+        return out
+
+    def parse(self, text: str) -> Values | None:
+        values = dict.fromkeys((f.name for f in self.fields), 0)
+        text = text.strip()
+        if self.tail is not None:
+            place, names = self.tail
+            for code, suffix in sorted(names.items(), key=lambda item: -len(item[1])):
+                if text.endswith(suffix):
+                    text = text[: len(text) - len(suffix)]
+                    values[place.name] = code
+                    break
+            else:
+                return None
+        if self._reuse and text.endswith(".reuse"):
+            text = text.removesuffix(".reuse")
+            values[self._reuse[0].name] = 1
+        if self._half:
+            head, dot, suffix = text.rpartition(".")
+            if dot and suffix in _HALF_CODES:
+                text = head
+                values[self._half[0].name] = _HALF_CODES[suffix]
+        if self._negate and text.startswith(self.sign):
+            text = text[1:]
+            values[self._negate[0].name] = 1
+        if self._absolute and text.startswith("|") and text.endswith("|"):
+            text = text[1:-1]
+            values[self._absolute[0].name] = 1
+        index = self.parse_bare(text)
+        if index is None:
+            return None
+        values[self.place.name] = index
+        return values
+
+    def accept_modifiers(self, negate: bool, absolute: bool, half: str, reuse: bool = False) -> Values | None:
+        """Fields of the modifiers; None if this operand has no such modifier."""
+        values: Values = {}
+        code = _HALF_CODES.get(half)
+        if code is None:
+            return None
+        wanted = (
+            (self._negate, int(negate)),
+            (self._absolute, int(absolute)),
+            (self._half, code),
+            (self._reuse, int(reuse)),
+        )
+        for field, value in wanted:
+            if field:
+                values[field[0].name] = value
+            elif value:
+                return None
+        return values
+
+
+_REGISTER_NAMES = [f"R{n}" for n in range(RZ_INDEX)] + ["RZ"]
+
+
+class Register(Modified):
+    """A general register, `width` of them from an aligned index on."""
+
+    def __init__(
+        self,
+        name: str,
+        place: Bits,
+        mode: str,
+        *,
+        width: Width = 1,
+        negate: Bits | None = None,
+        absolute: Bits | None = None,
+        half: Bits | None = None,
+        reuse: Bits | None = None,
+        invert: bool = False,
+        tail: tuple[Field, Mapping[int, str]] | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            Field(name, place, default=RZ_INDEX),
+            negate=negate,
+            absolute=absolute,
+            half=half,
+            reuse=reuse,
+            invert=invert,
+            tail=tail,
+        )
+        self.accesses = (Access(name, "R", name, mode, width),)
+
+    def bare(self, index: int) -> str:
+        return _REGISTER_NAMES[index]
+
+    def parse_bare(self, text: str) -> int | None:
+        return _index(text, "R", RZ_INDEX)
+
+    def accept(self, value: object) -> Values | None:
+        if not isinstance(value, R):
+            return None
+        modifiers = self.accept_modifiers(value.negate, value.absolute, value.half, value.reuse)
+        return None if modifiers is None else {self.name: value.index, **modifiers}
+
+
+class UniformRegister(Modified):
+    """A uniform register; `place` is 6 bits on SM86 (63 = URZ) and 8 from SM100 on (255 = URZ)."""
+
+    def __init__(
+        self,
+        name: str,
+        place: Bits,
+        mode: str,
+        *,
+        width: Width = 1,
+        negate: Bits | None = None,
+        absolute: Bits | None = None,
+        half: Bits | None = None,
+        invert: bool = False,
+    ) -> None:
+        self.zero = (1 << place.width) - 1
+        super().__init__(
+            name,
+            Field(name, place, default=self.zero),
+            negate=negate,
+            absolute=absolute,
+            half=half,
+            invert=invert,
+        )
+        self.accesses = (Access(name, "UR", name, mode, width),)
+
+    def bare(self, index: int) -> str:
+        return "URZ" if index == self.zero else f"UR{index}"
+
+    def parse_bare(self, text: str) -> int | None:
+        return _index(text, "UR", self.zero)
+
+    def accept(self, value: object) -> Values | None:
+        if not isinstance(value, UR):
+            return None
+        modifiers = self.accept_modifiers(value.negate, value.absolute, value.half)
+        return None if modifiers is None else {self.name: value.index, **modifiers}
+
+
+def _index(text: str, prefix: str, zero: int) -> int | None:
+    """`R12` or `RZ` -> the index."""
+    if text == prefix + "Z":
+        return zero
+    if text.startswith(prefix) and text[len(prefix) :].isdecimal():
+        number = text[len(prefix) :]
+        if number == str(int(number)) and int(number) < zero:
+            return int(number)
+    return None
+
+
+_PREDICATE = re.compile(r"^(!?)(U?)P([0-6T])$")
+
+
+class Predicate(Slot):
+    """A predicate operand: three bits, an inversion bit where it is read, `optional` where PT is not printed.
+
+    `stored_inverted`: the word holds 0 for "always" (HMMA, the source of LDG).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        place: Bits,
+        mode: str,
+        *,
+        inverted: Bits | None = None,
+        uniform: bool = False,
+        optional: Values | None = None,
+        stored_inverted: bool = False,
+    ) -> None:
+        self.name = name
+        self.space = "UP" if uniform else "P"
+        self.place = Field(name, place, invert=7 if stored_inverted else 0, default=PT_INDEX)
+        self._not = _flag(f"{name}.not", inverted)
+        self.fields = (self.place, *self._not)
+        self.accesses = (Access(name, self.space, name, mode),)
+        self.absent = optional
+        names = [f"{self.space}{n}" for n in range(7)] + [f"{self.space}T"]
+        self._texts = names + ["!" + n for n in names]
+        if optional is not None:
+            hidden = optional[name] | optional.get(f"{name}.not", 0) << 3
+            self._texts[hidden] = ""
+
+    def render(self, columns: Columns) -> list[str]:
+        texts = self._texts
+        if not self._not:
+            return [texts[i] for i in columns[self.name]]
+        return [texts[i | n << 3] for i, n in zip(columns[self.name], columns[self._not[0].name], strict=True)]
+
+    def parse(self, text: str) -> Values | None:
+        match = _PREDICATE.match(text.strip())
+        if not match or bool(match[2]) != (self.space == "UP") or (match[1] and not self._not):
+            return None
+        values = {self.name: PT_INDEX if match[3] == "T" else int(match[3])}
+        if self._not:
+            values[self._not[0].name] = int(bool(match[1]))
+        return values
+
+    def accept(self, value: object) -> Values | None:
+        wanted = UP if self.space == "UP" else P
+        if not isinstance(value, wanted) or (value.inverted and not self._not):
+            return None
+        values = {self.name: value.index}
+        if self._not:
+            values[self._not[0].name] = int(value.inverted)
+        return values
+
+
+def guard(*, uniform: bool = False) -> Predicate:
+    """The guard of every instruction, bits [15:12]; of the uniform datapath it is a uniform predicate."""
+    return Predicate(
+        "guard", bits[14:12], READ, inverted=bits[15], uniform=uniform, optional={"guard": 7, "guard.not": 0}
+    )

@@ -1,0 +1,118 @@
+"""A target's opcode table: every encoding, found by opcode, by mnemonic and by ordinal; checked whole when made.
+
+No word matches two encodings; names are unique; every encoding decodes its own default word.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache, cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from coppelius.isa.bits import Field
+from coppelius.isa.form import Encoding, Form
+from coppelius.isa.word import halves
+
+
+class Table:
+    """The encodings of one target, ordinals in `uid` order."""
+
+    def __init__(self, target: str, forms: Iterable[Form]) -> None:
+        self.target = target
+        self.forms = tuple(forms)
+        self.encodings: tuple[Encoding, ...] = tuple(e for form in self.forms for e in form.expand())
+        for uid, encoding in enumerate(self.encodings):
+            encoding.uid = uid
+        self.by_name = {e.name: e for e in self.encodings}
+        if len(self.by_name) != len(self.encodings):
+            names = [e.name for e in self.encodings]
+            twice = sorted({n for n in names if names.count(n) > 1})
+            raise ValueError(f"{target}: encodings named twice: {twice}")
+        self._limited: dict[int, list[tuple[Field, npt.NDArray[np.bool_]]]] = {}
+        self.columns = max(len(e.fields) for e in self.encodings)
+        self.by_stem: dict[str, list[Encoding]] = defaultdict(list)
+        self.by_opcode: dict[int, list[Encoding]] = defaultdict(list)
+        for e in self.encodings:
+            self.by_stem[e.mnemonic.split(".")[0]].append(e)
+            self.by_opcode[e.opcode].append(e)
+
+    @cached_property
+    def candidates(self) -> npt.NDArray[np.int16]:
+        """`int16[4096, k]`: encodings to try for each value of bits [11:0], -1 where there are no more."""
+        most = max(len(v) for v in self.by_opcode.values())
+        out = np.full((4096, most), -1, dtype=np.int16)
+        for opcode, encodings in self.by_opcode.items():
+            out[opcode, : len(encodings)] = [e.uid for e in encodings]
+        return out
+
+    @cached_property
+    def masks(self) -> npt.NDArray[np.uint64]:
+        """`uint64[n, 4]`: mask low, mask high, value low, value high of each encoding."""
+        rows = [(*halves(e.mask), *halves(e.value)) for e in self.encodings]
+        return np.array(rows, dtype=np.uint64)
+
+    @cached_property
+    def exclusive(self) -> bool:
+        """Whether the never-varying bits alone tell all encodings apart."""
+        for encodings in self.by_opcode.values():
+            for i, a in enumerate(encodings):
+                if any(not (a.value ^ b.value) & a.mask & b.mask for b in encodings[i + 1 :]):
+                    return False
+        return True
+
+    def limited(self, encoding: Encoding) -> list[tuple[Field, npt.NDArray[np.bool_]]]:
+        """(field, legal codes as `bool[2**width]`) of each field that not every code of is legal."""
+        found = self._limited.get(encoding.uid)
+        if found is None:
+            pairs = ((f, legal(f)) for f in encoding.fields)
+            found = self._limited[encoding.uid] = [(f, codes) for f, codes in pairs if codes is not None]
+        return found
+
+    def ambiguities(self) -> list[tuple[str, str]]:
+        """Pairs of encodings that some word could match both of; empty for a sound table."""
+        found = []
+        for encodings in self.by_opcode.values():
+            for i, a in enumerate(encodings):
+                for b in encodings[i + 1 :]:
+                    if not (a.value ^ b.value) & a.mask & b.mask and not _disjoint_codes(a, b):
+                        found.append((a.name, b.name))
+        return found
+
+
+def _disjoint_codes(a: Encoding, b: Encoding) -> bool:
+    """Whether codes of some field keep two encodings apart."""
+    return _excludes(a, b) or _excludes(b, a)
+
+
+def _excludes(a: Encoding, b: Encoding) -> bool:
+    for f in a.fields:
+        if f.codes is None:
+            continue
+        if f.bits.mask & b.mask == f.bits.mask and (f.bits.take(b.value) ^ f.invert) not in f.codes:
+            return True
+        twin = next((g for g in b.fields if g.bits == f.bits), None)
+        if twin is not None and twin.codes is not None:
+            mine = {c ^ f.invert for c in f.codes}
+            if not mine & {c ^ twin.invert for c in twin.codes}:
+                return True
+    return False
+
+
+def legal(field: Field) -> npt.NDArray[np.bool_] | None:
+    """`bool[2**width]` of a field's legal codes, or None where all are."""
+    if field.codes is None:
+        return None
+    out = np.zeros(1 << field.width, dtype=np.bool_)
+    out[[c & ((1 << field.width) - 1) for c in field.codes]] = True
+    return out
+
+
+@cache
+def sm86() -> Table:
+    """The table of SM86."""
+    from coppelius.isa.forms import all_forms
+
+    return Table("sm86", all_forms())

@@ -1,0 +1,422 @@
+"""Operand slots that are no registers: immediates, constants, addresses, labels, names, modifiers of the mnemonic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from coppelius.isa import literals
+from coppelius.isa.bits import Bits, Field, bits
+from coppelius.isa.operands import RZ_INDEX, Address, Constant, Label, R, Special
+from coppelius.isa.slots import READ, Access, Columns, Modified, Slot, Values, Width
+
+
+@dataclass(frozen=True)
+class Style:
+    """How an immediate's bits are written: to text, from text, and from a Python number."""
+
+    text: Callable[[int], str]
+    parse: Callable[[str], int | None]
+    number: Callable[[object], int | None]
+    # whether different bits can have one text
+    lossy: bool = False
+
+
+def _integer(value: object) -> int | None:
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _float(parse: Callable[[str], int | None]) -> Callable[[object], int | None]:
+    return lambda value: parse(repr(float(value))) if isinstance(value, (int, float)) else None
+
+
+def _hex(value: int) -> str:
+    return f"-{-value:#x}" if value < 0 else f"{value:#x}"
+
+
+HEX = Style(_hex, literals.parse_integer, _integer)
+DECIMAL = Style(str, literals.parse_integer, _integer)
+F32 = Style(literals.f32_text, literals.parse_f32, _float(literals.parse_f32), lossy=True)
+F64_HIGH = Style(literals.f64_high_text, literals.parse_f64_high, _float(literals.parse_f64_high), lossy=True)
+F16 = Style(literals.f16_text, literals.parse_f16, _float(literals.parse_f16), lossy=True)
+BF16 = Style(literals.bf16_text, literals.parse_bf16, _float(literals.parse_bf16), lossy=True)
+
+
+class Immediate(Slot):
+    """A number.  Where the text loses bits of a NaN, `hidden` in braces says the whole pattern."""
+
+    def __init__(
+        self,
+        name: str,
+        place: Bits,
+        style: Style = HEX,
+        *,
+        signed: bool = False,
+        codes: frozenset[int] | None = None,
+        absent: int | None = None,
+        default: int = 0,
+    ) -> None:
+        self.name = name
+        self.style = style
+        self.field = Field(name, place, signed=signed, codes=codes, default=default)
+        self.fields = (self.field,)
+        self.absent = None if absent is None else {name: absent}
+
+    def render(self, columns: Columns) -> list[str]:
+        memo: dict[int, str] = {} if self.absent is None else {self.absent[self.name]: ""}
+        text = self.style.text
+        return [memo[v] if v in memo else memo.setdefault(v, text(v)) for v in columns[self.name]]
+
+    def parse(self, text: str) -> Values | None:
+        value = self.style.parse(text)
+        return None if value is None or not self.field.admits(value) else {self.name: value}
+
+    def accept(self, value: object) -> Values | None:
+        code = self.style.number(value)
+        if code is None:
+            return None
+        if not self.field.signed and -(1 << (self.field.width - 1)) <= code < 0 and self.style is HEX:
+            code &= (1 << self.field.width) - 1
+        return {self.name: code} if self.field.admits(code) else None
+
+
+class PackedHalves(Slot):
+    """Two 16-bit floats in one 32-bit immediate, printed high half first as two operands."""
+
+    tokens = 2
+
+    def __init__(self, name: str, place: Bits, style: Style) -> None:
+        self.name = name
+        self.style = style
+        self.fields = (Field(name, place),)
+
+    def render(self, columns: Columns) -> list[str]:
+        text = self.style.text
+        return [f"{text(v >> 16)}, {text(v & 0xFFFF)}" for v in columns[self.name]]
+
+    def parse(self, text: str) -> Values | None:
+        high, comma, low = text.partition(",")
+        codes = (self.style.parse(high), self.style.parse(low)) if comma else (None, None)
+        return None if codes[0] is None or codes[1] is None else {self.name: codes[0] << 16 | codes[1]}
+
+    def accept(self, value: object) -> Values | None:
+        """A pair (high, low) of numbers, one number for both halves, or the 32 bits as `("bits", n)`."""
+        if isinstance(value, tuple) and len(value) == 2 and value[0] == "bits":
+            return {self.name: int(value[1])}
+        high, low = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+        codes = self.style.number(high), self.style.number(low)
+        return None if codes[0] is None or codes[1] is None else {self.name: codes[0] << 16 | codes[1]}
+
+
+_CONSTANT = re.compile(r"^c\[(0x[0-9a-f]+)\]\[(-?0x[0-9a-f]+)\]$")
+
+
+class ConstantOperand(Modified):
+    """`c[bank][offset]`: offset in whole words, bits [53:40] with 53 as sign; bank [58:54]."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        negate: Bits | None = None,
+        absolute: Bits | None = None,
+        half: Bits | None = None,
+        invert: bool = False,
+    ) -> None:
+        # one field of bank and offset, so that one look-up prints both
+        place = Field(name, bits[58:54] + bits[53:40])
+        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert)
+
+    def bare(self, index: int) -> str:
+        words = index & 0x3FFF
+        return f"c[{index >> 14:#x}][{_hex((words - (words >> 13 << 14)) * 4)}]"
+
+    def parse_bare(self, text: str) -> int | None:
+        match = _CONSTANT.match(text)
+        if not match:
+            return None
+        return self._pack(int(match[1], 16), int(match[2], 16))
+
+    def _pack(self, bank: int, offset: int) -> int | None:
+        if offset % 4 or not -0x8000 <= offset < 0x8000 or not 0 <= bank < 32:
+            return None
+        return bank << 14 | (offset >> 2) & 0x3FFF
+
+    def accept(self, value: object) -> Values | None:
+        if not isinstance(value, Constant):
+            return None
+        modifiers = self.accept_modifiers(value.negate, value.absolute, value.half)
+        packed = self._pack(value.bank, value.offset)
+        return None if modifiers is None or packed is None else {self.name: packed, **modifiers}
+
+
+class BindlessConstant(Modified):
+    """`cx[URn][offset]`: the constant bank is named by a 64-bit uniform register pair."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        negate: Bits | None = None,
+        absolute: Bits | None = None,
+        half: Bits | None = None,
+        invert: bool = False,
+    ) -> None:
+        place = Field(name, bits[37:32] + bits[53:40])
+        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert)
+        self.accesses = (Access(name, "UR", name, READ, 2, shift=14),)
+
+    def bare(self, index: int) -> str:
+        words, uniform = index & 0x3FFF, index >> 14
+        name = "URZ" if uniform == 63 else f"UR{uniform}"
+        return f"cx[{name}][{_hex((words - (words >> 13 << 14)) * 4)}]"
+
+    def parse_bare(self, text: str) -> int | None:
+        match = re.match(r"^cx\[UR(Z|\d+)\]\[(-?0x[0-9a-f]+)\]$", text)
+        if not match:
+            return None
+        uniform = 63 if match[1] == "Z" else int(match[1])
+        offset = int(match[2], 16)
+        if offset % 4 or not -0x8000 <= offset < 0x8000 or uniform > 63:
+            return None
+        return uniform << 14 | (offset >> 2) & 0x3FFF
+
+    def accept(self, value: object) -> Values | None:  # noqa: ARG002 - the kernel language has no bindless constants
+        return None
+
+
+class Label_(Slot):  # noqa: N801 - `Label` is the operand value
+    """A branch target, kept as the byte offset from the next instruction; printed as an address.
+
+    The printer adds the instruction's own address (`address` in its columns).
+    """
+
+    def __init__(self, name: str, place: Bits, scale: int = 4) -> None:
+        self.name = name
+        self.scale = scale
+        self.fields = (Field(name, place, signed=True),)
+
+    def render(self, columns: Columns) -> list[str]:
+        scale = self.scale
+        pairs = zip(columns[self.name], columns["address"], strict=True)
+        return [f"{(a + 16 + v * scale) & 0xFFFFFFFFFFFFFFFF:#x}" for v, a in pairs]
+
+    def parse(self, text: str) -> Values | None:
+        """The absolute address, to be made relative by the caller, who knows the instruction's own."""
+        value = literals.parse_integer(text)
+        return None if value is None else {self.name: value}
+
+    def accept(self, value: object) -> Values | None:
+        return {self.name: value.ordinal} if isinstance(value, Label) else None
+
+
+class Named(Slot):
+    """A value printed by name as an operand: `SR_TID.X`, `B0`, `SB0`."""
+
+    def __init__(
+        self,
+        name: str,
+        place: Bits,
+        names: Mapping[int, str],
+        *,
+        absent: int | None = None,
+        accesses: tuple[Access, ...] = (),
+        default: int = 0,
+    ) -> None:
+        self.name = name
+        self.names = dict(names)
+        self.codes = {text: code for code, text in names.items()}
+        self.fields = (Field(name, place, codes=frozenset(names), default=default),)
+        self.accesses = accesses
+        self.absent = None if absent is None else {name: absent}
+        self._texts = dict(names) | ({} if absent is None else {absent: ""})
+
+    def render(self, columns: Columns) -> list[str]:
+        texts = self._texts
+        return [texts[v] for v in columns[self.name]]
+
+    def parse(self, text: str) -> Values | None:
+        code = self.codes.get(text.strip())
+        return None if code is None else {self.name: code}
+
+    def accept(self, value: object) -> Values | None:
+        if isinstance(value, Special):
+            value = value.name
+        return self.parse(value) if isinstance(value, str) else None
+
+
+class Modifier:
+    """Suffixes of the mnemonic chosen by a field: `{0: "", 1: ".FTZ"}`; codes not named are refused."""
+
+    def __init__(self, name: str, place: Bits, suffixes: Mapping[int, str], *, default: int = 0) -> None:
+        self.name = name
+        self.suffixes = dict(suffixes)
+        self.field = Field(name, place, codes=frozenset(suffixes), default=default)
+        self.fields: tuple[Field, ...] = (self.field,)
+
+    def render(self, columns: Columns) -> list[str]:
+        """The suffix of each instruction."""
+        suffixes = self.suffixes
+        return [suffixes[v] for v in columns[self.name]]
+
+    def matches(self, tokens: tuple[str, ...]) -> list[tuple[int, Values]]:
+        """Ways to read the front of `tokens` (mnemonic parts after the dots): (parts consumed, fields)."""
+        found = []
+        for code, suffix in self.suffixes.items():
+            parts = tuple(suffix.split(".")[1:])
+            if tokens[: len(parts)] == parts:
+                found.append((len(parts), {self.name: code}))
+        return found
+
+
+class Alias(Modifier):
+    """A suffix that nvdisasm derives from the operands and that holds no bits: `IMAD.MOV`."""
+
+    def __init__(self, name: str, choose: Callable[[Columns], list[str]], suffixes: tuple[str, ...]) -> None:
+        self.name = name
+        self.fields = ()
+        self.choose = choose
+        self.names = suffixes
+
+    def render(self, columns: Columns) -> list[str]:
+        return self.choose(columns)
+
+    def matches(self, tokens: tuple[str, ...]) -> list[tuple[int, Values]]:
+        found: list[tuple[int, Values]] = [(0, {})]
+        found += [(1, {}) for name in self.names if tokens[:1] == (name,)]
+        return found
+
+
+class Hidden:
+    """A field that the text does not show, written in braces as `{name=value}` where it is not the default.
+
+    `shown_when`: (field, codes): only then hidden; otherwise the operand prints it.
+    """
+
+    def __init__(self, field: str, label: str, *, usual: int, prefix: str = "") -> None:
+        self.field = field
+        self.label = label
+        self.usual = usual
+        self.prefix = prefix
+
+    def text(self, value: int) -> str:
+        return "" if value == self.usual else f"{self.label}={self.prefix}{value}"
+
+
+_ADDRESS = re.compile(
+    r"^\[(?:(?P<base>R(?:Z|\d+))(?P<scale>\.X4|\.X8|\.X16)?(?P<wide>\.64|\.U32)?)?"
+    r"(?:\+?(?P<uniform>UR(?:Z|\d+)))?(?:\+?(?P<offset>-?0x[0-9a-f]+))?\]$"
+)
+_SCALES = {0: "", 1: ".X4", 2: ".X8", 3: ".X16"}
+SCALE_CODES = {1: 0, 4: 1, 8: 2, 16: 3}
+
+
+class AddressOperand(Slot):
+    """`[R4.X8+UR5+0x10]`: a base register, sometimes scaled, sometimes a uniform register, a signed offset.
+
+    `wide` is the field whose code 1 makes the base a 64-bit pair (E).  `descriptor` is the field whose
+    code 1 makes the uniform register a mere memory descriptor: then the base prints `.64` and the
+    uniform register goes into braces.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base: Bits,
+        offset: Bits,
+        *,
+        uniform: Bits | None = None,
+        scale: Bits | None = None,
+        wide: str | None = None,
+        descriptor: Bits | None = None,
+        role: str = "address",
+    ) -> None:
+        self.name = name
+        self.base = Field(f"{name}.base", base, default=RZ_INDEX)
+        self.offset = Field(f"{name}.offset", offset, signed=True)
+        self._uniform: tuple[Field, ...] = () if uniform is None else (Field(f"{name}.uniform", uniform, default=63),)
+        self._scale: tuple[Field, ...] = () if scale is None else (Field(f"{name}.scale", scale),)
+        self._descriptor: tuple[Field, ...] = () if descriptor is None else (Field(f"{name}.descriptor", descriptor),)
+        self.fields = (self.base, self.offset, *self._uniform, *self._scale, *self._descriptor)
+        width: Width = 1 if wide is None else (wide, {0: 1, 1: 2})
+        self.accesses = (Access(role, "R", self.base.name, READ, width),)
+        if self._uniform:
+            span: Width = 2 if descriptor is not None else 1
+            self.accesses += (Access(role, "UR", self._uniform[0].name, READ, span),)
+        self._text = lru_text(self._compose)
+
+    def _compose(self, base: int, offset: int, uniform: int, scale: int, descriptor: int) -> str:
+        parts = []
+        if base != RZ_INDEX or (not self._uniform and not offset) or scale or descriptor:
+            name = "RZ" if base == RZ_INDEX else f"R{base}"
+            parts.append(name + _SCALES[scale] + (".64" if descriptor else ""))
+        if self._uniform and not descriptor:
+            parts.append("URZ" if uniform == 63 else f"UR{uniform}")
+        if offset:
+            parts.append(_hex(offset))
+        return f"[{'+'.join(parts)}]"
+
+    def render(self, columns: Columns) -> list[str]:
+        zeros = [0] * len(columns[self.base.name])
+        optional = (self._uniform, self._scale, self._descriptor)
+        more = [columns[f[0].name] if f else zeros for f in optional]
+        text = self._text
+        return [text(*key) for key in zip(columns[self.base.name], columns[self.offset.name], *more, strict=True)]
+
+    def parse(self, text: str) -> Values | None:
+        match = _ADDRESS.match(text.strip())
+        if not match:
+            return None
+        values = {self.base.name: RZ_INDEX, self.offset.name: int(match["offset"] or "0", 16)}
+        if match["base"] and match["base"] != "RZ":
+            values[self.base.name] = int(match["base"][1:])
+        if match["scale"] and not self._scale:
+            return None
+        if self._scale:
+            values[self._scale[0].name] = {v: k for k, v in _SCALES.items()}[match["scale"] or ""]
+        if self._descriptor:
+            values[self._descriptor[0].name] = int(bool(match["wide"]))
+        elif match["wide"]:
+            return None
+        described = bool(self._descriptor and match["wide"])
+        if bool(match["uniform"]) != bool(self._uniform and not described):
+            return None
+        if match["uniform"]:
+            values[self._uniform[0].name] = 63 if match["uniform"] == "URZ" else int(match["uniform"][2:])
+        return values
+
+    def accept(self, value: object) -> Values | None:
+        if isinstance(value, R):
+            value = Address(value)
+        if not isinstance(value, Address) or value.base.negate or value.base.absolute:
+            return None
+        values = {self.base.name: value.base.index, self.offset.name: value.offset}
+        if not self.offset.admits(value.offset) or value.scale not in SCALE_CODES:
+            return None
+        if self._scale:
+            values[self._scale[0].name] = SCALE_CODES[value.scale]
+        elif value.scale != 1:
+            return None
+        if (value.uniform is not None) != bool(self._uniform) or (value.descriptor and not self._descriptor):
+            return None
+        if value.uniform is not None:
+            values[self._uniform[0].name] = value.uniform.index
+        if self._descriptor:
+            values[self._descriptor[0].name] = int(value.descriptor)
+        return values
+
+
+def lru_text(compose: Callable[..., str]) -> Callable[..., str]:
+    """`compose` with its answers kept: addresses repeat, and a dictionary is faster than formatting."""
+    memo: dict[tuple[int, ...], str] = {}
+
+    def text(*key: int) -> str:
+        found = memo.get(key)
+        if found is None:
+            if len(memo) > 100_000:
+                memo.clear()
+            found = memo[key] = compose(*key)
+        return found
+
+    return text
