@@ -1,0 +1,102 @@
+"""Compiles the CUDA sources beside this file to sm_86 cubins, and writes index.json.
+
+Each source becomes PTX once (nvcc) and is assembled four ways, because each exercises other words:
+
+    O3       ptxas -O3: the vendor's schedule
+    O0       ptxas -O0: nothing kept in registers, calls and barriers everywhere
+    spill    ptxas -O3 -maxrregcount 24: spills to local memory
+    newer    ptxas -O3 of the newest toolkit found: another scheduler, other container records
+
+Run `python tests/data/cuda/build.py` where nvcc is found (PATH or NVCC); the cubins are kept in git, so
+that nobody else needs a toolkit. Tools named by environment: NVCC, PTXAS, NEWER_PTXAS.
+"""
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+HERE = Path(__file__).resolve().parent
+CUBINS = HERE / "cubins"
+FUNCTION = 2  # STT_FUNC, the low half of a symbol's st_info
+ENTRY = 0x10  # STO_CUDA_ENTRY in a symbol's st_other
+VARIANTS = {"O3": ["-O3"], "O0": ["-O0"], "spill": ["-O3"], "newer": ["-O3"]}
+REGISTER_BOUND = {"tensor": 32}  # for `spill`; 24 where not named (a sparse MMA needs 30 at least)
+
+
+def find_tool(name: str, variable: str, package: bool = False) -> Path | None:
+    """The tool named by the environment, the one of the Python packages, or the one on PATH."""
+    if variable in os.environ:
+        return Path(os.environ[variable])
+    if package:
+        found = [p for root in sys.path for p in Path(root).glob(f"nvidia/cu1*/bin/{name}")]
+        return found[0] if found else None
+    on_path = shutil.which(name) or f"/usr/local/cuda/bin/{name}"
+    return Path(on_path) if Path(on_path).exists() else None
+
+
+def toolkit_of(ptxas: Path) -> str:
+    """The version that ptxas prints, such as 13.0.88."""
+    said = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"V(\d+\.\d+\.\d+)", said)
+    if found is None:
+        raise SystemExit(f"{ptxas}: prints no version")
+    return found[1]
+
+
+def entries_of(cubin: Path) -> list[str]:
+    """The kernels' names, sorted; st_other is read raw, because pyelftools drops its bit 4."""
+    with cubin.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        raw, names = table.data(), ELFFile(file).get_section(table["sh_link"])
+        return sorted(
+            names.get_string(name)
+            for name, info, other in (struct.unpack_from("<IBB", raw, at) for at in range(0, len(raw), 24))
+            if info & 15 == FUNCTION and other & ENTRY
+        )
+
+
+def main() -> None:
+    """Compiles everything; stops at the first tool that complains."""
+    nvcc, ptxas = find_tool("nvcc", "NVCC"), find_tool("ptxas", "PTXAS")
+    newer = find_tool("ptxas", "NEWER_PTXAS", package=True)
+    if nvcc is None or ptxas is None:
+        raise SystemExit("nvcc and ptxas not found: set NVCC and PTXAS, or put a CUDA toolkit on PATH")
+    rows = []
+    for source in sorted(HERE.glob("*.cu")):
+        with tempfile.TemporaryDirectory() as scratch:
+            ptx = Path(scratch) / f"{source.stem}.ptx"
+            subprocess.run([nvcc, "-O3", "-ptx", "-arch=compute_86", "-o", ptx, source.name], cwd=HERE, check=True)
+            for variant, options in VARIANTS.items():
+                if variant == "spill":
+                    options = [*options, f"-maxrregcount={REGISTER_BOUND.get(source.stem, 24)}"]
+                tool = newer if variant == "newer" else ptxas
+                if tool is None:
+                    raise SystemExit("no second ptxas: pip install nvidia-cuda-nvcc, or set NEWER_PTXAS")
+                cubin = CUBINS / variant / f"{source.stem}.cubin"
+                cubin.parent.mkdir(parents=True, exist_ok=True)
+                subprocess.run(
+                    [tool, "-arch=sm_86", "-suppress-stack-size-warning", *options, "-o", cubin, ptx], check=True
+                )
+                rows.append(
+                    {
+                        "file": str(cubin.relative_to(HERE)),
+                        "source": source.name,
+                        "variant": variant,
+                        "toolkit": toolkit_of(tool),
+                        "kernels": entries_of(cubin),
+                    }
+                )
+    (HERE / "index.json").write_text(json.dumps(rows, indent=1) + "\n")
+    print(f"{len(rows)} cubins, {sum(len(row['kernels']) for row in rows)} kernels")
+
+
+if __name__ == "__main__":
+    main()
