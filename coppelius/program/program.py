@@ -1,0 +1,178 @@
+"""A program is a column of instructions: an encoding and its field values each, control word included.
+
+Kept as arrays (`uids int16[n]`, `values int64[n, columns]`), because decoding, encoding and printing
+work on whole columns; `Instruction` is one row taken out, for passes that think about one at a time.
+A branch holds the distance to its target in bytes from the next instruction, as the word does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from coppelius.isa import access, codec
+from coppelius.isa.access import Touch
+from coppelius.isa.codec import Decoded, Fields, Uids
+from coppelius.isa.control import Control
+from coppelius.isa.form import Encoding
+from coppelius.isa.refusal import Refusal
+from coppelius.isa.table import Table, sm86
+from coppelius.isa.values import Label_
+from coppelius.isa.word import WORD_BYTES, from_bytes, to_bytes
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: `values` in the order of `encoding.fields`."""
+
+    encoding: Encoding
+    values: tuple[int, ...]
+
+    def __getitem__(self, field: str) -> int:
+        return self.values[self.encoding.column[field]]
+
+    def get(self, field: str, default: int = 0) -> int:
+        """The field's value, or `default` where this encoding has no such field."""
+        column = self.encoding.column.get(field)
+        return default if column is None else self.values[column]
+
+    def with_fields(self, changes: Mapping[str, int]) -> Instruction:
+        """The same with some fields changed."""
+        values = list(self.values)
+        for name, value in changes.items():
+            values[self.encoding.column[name]] = value
+        return replace(self, values=tuple(values))
+
+    @property
+    def control(self) -> Control:
+        """Its control word."""
+        return Control(self["stall"], bool(self["keep"]), self["write_barrier"], self["read_barrier"], self["wait"])
+
+    def with_control(self, control: Control) -> Instruction:
+        """The same with another control word."""
+        return self.with_fields(
+            {
+                "stall": control.stall,
+                "keep": int(control.keep),
+                "write_barrier": control.write_barrier,
+                "read_barrier": control.read_barrier,
+                "wait": control.wait,
+            }
+        )
+
+    @property
+    def reads(self) -> list[Touch]:
+        """Registers it reads."""
+        return access.reads(self.encoding, self.values)
+
+    @property
+    def writes(self) -> list[Touch]:
+        """Registers it may write."""
+        return access.writes(self.encoding, self.values)
+
+    @property
+    def label(self) -> str | None:
+        """The field that holds its branch target, if it has one."""
+        return next((s.name for s in self.encoding.operands if isinstance(s, Label_)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Instructions of one target's table; see the module's docstring for the arrays."""
+
+    decoded: Decoded
+
+    @property
+    def table(self) -> Table:
+        return self.decoded.table
+
+    @property
+    def uids(self) -> Uids:
+        """`int16[n]`: the encoding of each instruction."""
+        return self.decoded.uids
+
+    @property
+    def values(self) -> Fields:
+        """`int64[n, columns]`: the fields of each instruction."""
+        return self.decoded.values
+
+    def __len__(self) -> int:
+        return len(self.uids)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        encodings = self.table.encodings
+        for uid, row in zip(self.uids.tolist(), self.values.tolist(), strict=True):
+            encoding = encodings[uid]
+            yield Instruction(encoding, tuple(row[: len(encoding.fields)]))
+
+    def __getitem__(self, ordinal: int) -> Instruction:
+        encoding = self.table.encodings[self.uids[ordinal]]
+        return Instruction(encoding, tuple(self.values[ordinal, : len(encoding.fields)].tolist()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Program):
+            return NotImplemented
+        same = self.table.target == other.table.target and np.array_equal(self.uids, other.uids)
+        return bool(same and np.array_equal(self.values, other.values))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @staticmethod
+    def of(instructions: Iterable[Instruction], table: Table | None = None) -> Program:
+        """The program of these instructions."""
+        table = table or sm86()
+        rows = list(instructions)
+        values = np.zeros((len(rows), table.columns), dtype=np.int64)
+        for i, row in enumerate(rows):
+            values[i, : len(row.values)] = row.values
+        uids = np.fromiter((row.encoding.uid for row in rows), dtype=np.int16, count=len(rows))
+        return Program(Decoded(table, uids, values))
+
+    @staticmethod
+    def decode(material: bytes, table: Table | None = None) -> Program:
+        """Encoded bytes -> program; refuses by offset a word outside the table."""
+        table = table or sm86()
+        words = from_bytes(material)
+        return Program(codec.require(codec.decode(table, words), words))
+
+    def encode(self) -> bytes:
+        """Program -> bytes, 16 an instruction; refuses what no word can hold, or a branch out of the program."""
+        self._refuse_wild_branches()
+        return to_bytes(codec.encode(self.decoded))
+
+    def with_controls(self, controls: Sequence[Control]) -> Program:
+        """The same instructions under other control words."""
+        return Program.of([i.with_control(c) for i, c in zip(self, controls, strict=True)], self.table)
+
+    def targets(self) -> list[int | None]:
+        """Each instruction's branch target as an ordinal, None where it has none; may lie outside the program."""
+        return [branch_target(i, ordinal) for ordinal, i in enumerate(self)]
+
+    def _refuse_wild_branches(self) -> None:
+        for ordinal, target in enumerate(self.targets()):
+            if target is not None and not 0 <= target < len(self):
+                raise Refusal(
+                    f"instruction {ordinal} ({self[ordinal].encoding.mnemonic}) branches to {target * WORD_BYTES:#x}, "
+                    f"outside the program's {len(self) * WORD_BYTES:#x} bytes"
+                )
+
+
+def branch_target(instruction: Instruction, ordinal: int) -> int | None:
+    """The ordinal an instruction at `ordinal` branches to; -1 where that is no whole instruction."""
+    name = instruction.label
+    if name is None:
+        return None
+    slot = next(s for s in instruction.encoding.operands if isinstance(s, Label_))
+    distance = instruction[name] * slot.scale
+    return ordinal + 1 + distance // WORD_BYTES if distance % WORD_BYTES == 0 else -1
+
+
+def branch_to(instruction: Instruction, ordinal: int, target: int) -> Instruction:
+    """The instruction at `ordinal`, branching to the instruction `target`."""
+    name = instruction.label
+    slot = next((s for s in instruction.encoding.operands if isinstance(s, Label_)), None)
+    if name is None or slot is None:
+        raise Refusal(f"{instruction.encoding.mnemonic} has no branch target")
+    return instruction.with_fields({name: (target - ordinal - 1) * WORD_BYTES // slot.scale})
