@@ -28,7 +28,6 @@ MOST_REGISTERS = 255  # published: R0..R254 are encodable
 REGISTER_UNIT = 8  # published: registers of a thread are handed out eight at a time
 REGISTER_FILE = 65536  # published: 32-bit registers of one SM, which a block must fit
 MOST_SHARED_BYTES = 101_376  # published: the opt-in maximum of a block on sm_86, sm_89 and sm_120
-STATIC_SHARED_BYTES = 49_152  # published: above this a kernel must ask for its shared bytes at launch
 
 _IDENTITY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _KERNEL = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*:[a-z_]\w*")

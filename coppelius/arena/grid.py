@@ -14,6 +14,8 @@ from coppelius.isa.refusal import Refusal
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*(),]))")
 
+_GRAMMAR = "use names, integers, + - * //, parentheses and ceil_div(a, b)"
+
 
 def _tokens(expression: str) -> list[str]:
     tokens, position = [], 0
@@ -21,8 +23,8 @@ def _tokens(expression: str) -> list[str]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise Refusal(f"grid {expression!r}: cannot read {text[position:].strip()!r}; use names, integers, "
-                          "+ - * //, parentheses and ceil_div(a, b)")  # fmt: skip
+            rest = text[position:].strip()
+            raise Refusal(f"grid {expression!r}: cannot read {rest!r}; {_GRAMMAR}")
         tokens.append(match.group(match.lastindex or 0))
         position = match.end()
     return tokens

@@ -1,0 +1,42 @@
+"""lse = max + ln sum exp; loss = lse - logit[target]; the gradient is (softmax - onehot) scale.
+
+A target at or over the vocabulary is ignored: loss 0, gradient row 0 (its lse is still written).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coppelius.reference.half import Floats
+
+
+class Loss(NamedTuple):
+    """Each row's loss and lse, and the largest magnitude in the row."""
+
+    loss: Floats
+    lse: Floats
+    magnitude: Floats
+
+
+def cross_entropy(logits: NDArray[Any], targets: NDArray[np.uint32]) -> Loss:
+    """Both statistics of each row."""
+    wide = np.asarray(logits, np.float64)
+    rows, vocabulary = wide.shape
+    top = wide.max(axis=1)
+    lse = top + np.log(np.exp(wide - top[:, None]).sum(axis=1))
+    known = np.asarray(targets) < vocabulary
+    target = wide[np.arange(rows), np.where(known, targets, 0)]
+    return Loss(np.where(known, lse - target, 0.0), lse, np.maximum(np.abs(wide).max(axis=1), np.abs(lse)))
+
+
+def cross_entropy_backward(
+    logits: NDArray[Any], lse: NDArray[Any], targets: NDArray[np.uint32], scale: float
+) -> Floats:
+    """dlogits in float64."""
+    wide = np.exp(np.asarray(logits, np.float64) - np.asarray(lse, np.float64)[:, None])
+    known = np.flatnonzero(np.asarray(targets) < wide.shape[1])
+    wide[known, np.asarray(targets)[known]] -= 1.0
+    out = np.zeros_like(wide)
+    out[known] = wide[known] * np.float64(np.float32(scale))
+    return out
