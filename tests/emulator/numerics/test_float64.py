@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from coppelius.emulator.numerics import float64
+from coppelius.emulator.numerics.rounding import F64, Rounding
+
+QUIET = 1 << 51
+
+
+def expected(result, *operands):
+    """A NaN operand comes back quietened, the first one; an invalid operation gives the default NaN."""
+    if result is not None:
+        return result
+    nans = [int(x) for x in operands if int(x) & (F64.sign_mask - 1) > F64.infinity]
+    return nans[0] | QUIET if nans else F64.canonical_nan
+
+
+@pytest.mark.parametrize("mode", list(Rounding))
+def test_fma(mode, twin):
+    found = []
+    for a, b, c in twin.patterns(F64, 120, 21):
+        want = [expected(twin.fma(x, y, z, F64, mode), x, y, z) for x, y, z in zip(a, b, c, strict=True)]
+        found += twin.differences(float64.fma(a, b, c, mode), want, a, b, c)
+    assert found == []
+
+
+@pytest.mark.parametrize("mode", list(Rounding))
+def test_add_and_mul(mode, twin):
+    found = []
+    for a, b, _ in twin.patterns(F64, 100, 22):
+        want = [expected(twin.fma(x, F64.one, y, F64, mode), x, y) for x, y in zip(a, b, strict=True)]
+        found += twin.differences(float64.add(a, b, mode), want, a, b)
+        zeros = (a ^ b) & np.uint64(F64.sign_mask)
+        want = [expected(twin.fma(x, y, z, F64, mode), x, y) for x, y, z in zip(a, b, zeros, strict=True)]
+        found += twin.differences(float64.mul(a, b, mode), want, a, b)
+    assert found == []
+
+
+def test_multiply_wide_against_python_integers():
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(0, 1 << 64, 200, dtype=np.uint64) for _ in range(2))
+    a[:4] = b[:4] = [0, 1, 2**64 - 1, 1 << 63]
+    high, low = float64.multiply_wide(a, b)
+    assert [(int(h) << 64) | int(x) for h, x in zip(high, low, strict=True)] == [
+        int(x) * int(y) for x, y in zip(a, b, strict=True)
+    ]
