@@ -1,0 +1,41 @@
+"""The build: `doit` makes every image of the catalogue and publishes build/<target>/arena.bin and manifest.json.
+
+One file a stage in tasks/; the graph is declared in tasks/graph.py.  Nothing heavy is imported here.
+"""
+
+from pathlib import Path
+
+from cache import imports
+
+imports.install(Path(__file__).resolve().parent)  # first: what follows runs from its source
+
+from tasks.arena import task_arena  # noqa: E402
+from tasks.check import task_check  # noqa: E402
+from tasks.emit import task_emit  # noqa: E402
+from tasks.encode import task_encode  # noqa: E402
+from tasks.guard import task_guard  # noqa: E402
+from tasks.halve import task_halve  # noqa: E402
+from tasks.place import task_place  # noqa: E402
+from tasks.reporter import BuildReporter  # noqa: E402
+from tasks.step import default_tasks  # noqa: E402
+
+DOIT_CONFIG = {
+    "minversion": "0.37.0",
+    "default_tasks": default_tasks(),
+    "reporter": BuildReporter,
+    "continue": True,
+    # doit's own tasks only; steps are in the ledger
+    "backend": "json",
+    "dep_file": "cache/state.doit.json",
+}
+
+__all__ = [
+    "DOIT_CONFIG",
+    "task_arena",
+    "task_check",
+    "task_emit",
+    "task_encode",
+    "task_guard",
+    "task_halve",
+    "task_place",
+]

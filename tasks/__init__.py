@@ -2,14 +2,23 @@
 
 The graph is one declaration (`tasks.graph`): plain data at load time, a `networkx.DiGraph` for questions.
 
-Step            entry module (its import closure is the step's code)   inputs                    outputs under build/sm86/<identity>/
-emit            the kernel's module, coppelius.emit                    catalogue row (kernel)    emit.sass, lines.json
-halve           coppelius.program.half_format                          emit.sass, plan.half      halve.sass, origin.json
-guard           coppelius.schedule.late_reads                          halve.sass                guard.sass
-encode          coppelius.program.listing, coppelius.isa.codec         guard.sass                material.bin
-check           coppelius.check.verdict                                material.bin, declaration verdict.json
-place           coppelius.arena.placement                              material.bin (its length), previous place.json, plan   place.json
-arena (one)     coppelius.arena.release                                all materials, places, verdicts   build/sm86/arena.bin, manifest.json
+Step         entry modules                     inputs                             under build/<target>/<identity>/
+emit         the kernel's, coppelius.emit      kernel, options                    emit.sass, lines.json
+halve        coppelius.program.half_format     emit.sass, half                    halve.sass, origin.json
+guard        coppelius.schedule.late_reads     halve.sass                         guard.sass
+encode       coppelius.program.encoding        guard.sass                         material.bin
+check        coppelius.check.verdict           material.bin, half, row            verdict.json
+place        coppelius.arena.placement         length of material.bin, alignment, place.json
+                                               previous place.json
+arena (one)  coppelius.arena.release           every material, place and verdict, arena.bin, manifest.json
+                                               plan, rows                         (in build/<target>/)
+
+A step's code is its entry modules, all that they import of coppelius, and its stage's file here.
+
+    graph     the declaration            ledger    is a step up to date, and why not
+    plan      plan settings              project   one checkout opened: plan, graph, ledger
+    step      a stage as doit tasks      manager   doit decides by the ledger
+    outputs   how stages spell files     reporter  what a build prints
 
 `origin.json` maps each instruction of the halved program to its ordinal in the emitted one, so that a
 hazard's source line is looked up when it is reported: a moved comment re-runs `emit` alone.

@@ -1,0 +1,225 @@
+"""A step's code is its entry modules and all that they import, read from the source and never imported.
+
+What counts of a module is its syntax tree: comments, blank lines, layout and docstrings do not.  Docstrings
+do count where some module of the closure reads `__doc__`.  Of a package in `raw` the bytes count, since
+positions in its source reach an output.  A module that reads files beside it (`__file__`,
+`importlib.resources`) depends on all data files of its folder.  A module that does not parse counts by its
+bytes; whoever runs it reports the error.
+
+Imports under `if TYPE_CHECKING` never run and do not count; imports inside functions do.  An import by a
+name computed at run time cannot be seen: whoever does that declares the module as an entry.
+"""
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cache.database import Signature, State
+from cache.files import Files, signature_of
+
+# of what `read_facts` gives; the tree's shape depends on the interpreter
+FACTS = f"1 {sys.version_info.major}.{sys.version_info.minor}"
+
+
+class Sources:
+    """The checkout's modules: where each lies, what it imports, what counts of it."""
+
+    def __init__(self, root: Path, files: Files, state: State, followed: Sequence[str]) -> None:
+        """`followed`: the packages and modules that count wherever they are imported."""
+        self._root, self._files, self._state = root, files, state
+        self._followed = tuple(f"{name}." for name in followed)
+        self._signatures: dict[str, Signature] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+        self._kept: dict[str, dict[str, Any]] | None = None
+        self._new: dict[str, dict[str, Any]] = {}
+        self.modules: dict[str, str] = {}
+        self.data: dict[str, list[str]] = {}
+        self._digests: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, list[str]]] = {}
+        for package in dict.fromkeys(name.partition(".")[0] for name in followed):
+            self._scan(package)
+
+    def _scan(self, folder: str) -> None:
+        """Fills the tables from one package's folder and those below it."""
+        try:
+            entries = sorted(os.scandir(self._root / folder), key=lambda entry: entry.name)
+        except OSError:
+            return
+        package = folder.replace("/", ".")
+        for entry in entries:
+            path = f"{folder}/{entry.name}"
+            if entry.is_dir():
+                if entry.name != "__pycache__":
+                    self._scan(path)
+            elif entry.name == "__init__.py":
+                self.modules[package] = path
+            elif entry.name.endswith(".py"):
+                self.modules.setdefault(f"{package}.{entry.name[:-3]}", path)
+            else:
+                self.data.setdefault(folder, []).append(path)
+                continue
+            if path.endswith(".py"):
+                self._signatures[path] = signature_of(entry.stat())
+
+    def unchanged(self, paths: Iterable[str]) -> bool:
+        """Are these files what they were when they were first looked at?"""
+        return all(self._files.signature(path) == self._signatures.get(path) for path in paths)
+
+    def facts(self, module: str) -> dict[str, Any]:
+        found = self._facts.get(module)
+        if found is None:
+            found = self._facts[module] = self._look_up(module)
+        return found
+
+    def _look_up(self, module: str) -> dict[str, Any]:
+        if self._kept is None:
+            self._kept = self._state.facts()
+        path = self.modules[module]
+        digest = self._files.digest(path, self._signatures[path])
+        key = f"{FACTS} {module} {digest}"
+        if key in self._kept:
+            return self._kept[key]
+        try:
+            source = (self._root / path).read_bytes()
+        except OSError:
+            source = b""
+        facts = read_facts(source, module, path.endswith("/__init__.py"))
+        if facts["raw"] == digest:  # or it changed since it was looked at, and nothing will be recorded
+            self._new[key] = facts
+        return facts
+
+    def save(self) -> None:
+        if self._new and self._kept is not None:
+            live = {f"{FACTS} {m} {self._files.digest(p, self._signatures[p])}" for m, p in self.modules.items()}
+            self._state.save_facts(self._new, live)
+            self._kept.update(self._new)
+            self._new = {}
+
+    def closure(self, entries: Iterable[str]) -> list[str]:
+        """These modules, and of all they import those that are followed, sorted."""
+        waiting = list(entries)
+        seen: set[str] = set()
+        while waiting:
+            module = waiting.pop()
+            if module in seen or module not in self.modules:
+                continue
+            seen.add(module)
+            reached = [name for name in (module, *self.facts(module)["imports"]) for name in _with_parents(name)]
+            waiting.extend(name for name in reached if f"{name}.".startswith(self._followed))
+        return sorted(seen)
+
+    def files_of(self, modules: Iterable[str]) -> list[str]:
+        """The files that these modules are and read."""
+        paths = []
+        for module in modules:
+            paths.append(self.modules[module])
+            if self.facts(module)["reads_files"]:
+                paths.extend(self.data.get(os.path.dirname(self.modules[module]), ()))  # noqa: PTH120
+        return list(dict.fromkeys(paths))
+
+    def digest(self, entries: tuple[str, ...], raw: tuple[str, ...] = ()) -> tuple[str, list[str]]:
+        """The digest of a closure's code, and the files it rests on."""
+        if (entries, raw) not in self._digests:
+            self._digests[entries, raw] = self._digest(entries, raw)
+        return self._digests[entries, raw]
+
+    def _digest(self, entries: tuple[str, ...], raw: tuple[str, ...]) -> tuple[str, list[str]]:
+        modules = self.closure(entries)
+        facts = [self.facts(module) for module in modules]
+        tree = "documented" if any(fact["reads_docs"] for fact in facts) else "bare"
+        total = hashlib.sha256()
+        for module, fact in zip(modules, facts, strict=True):
+            counted = "raw" if f"{module}.".startswith(tuple(f"{name}." for name in raw)) else tree
+            total.update(f"{module} {fact[counted]}\n".encode())
+        paths = self.files_of(modules)
+        for path in paths:
+            if not path.endswith(".py"):
+                self._signatures.setdefault(path, self._files.signature(path) or (0, 0, 0, 0))
+                total.update(f"{path} {self._files.digest(path)}\n".encode())
+        return total.hexdigest(), paths
+
+
+@cache
+def _with_parents(module: str) -> tuple[str, ...]:
+    """Importing a.b.c runs a and a.b as well."""
+    parts = module.split(".")
+    return tuple(".".join(parts[: n + 1]) for n in range(len(parts)))
+
+
+def read_facts(source: bytes, module: str, is_package: bool) -> dict[str, Any]:
+    """What a module imports, whether it reads docstrings or files, and digests of its trees."""
+    raw = hashlib.sha256(source).hexdigest()
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # ValueError: null bytes
+        return {"imports": [], "reads_docs": False, "reads_files": False, "bare": raw, "documented": raw,
+                "raw": raw}  # fmt: skip
+    package = module if is_package else module.rpartition(".")[0]
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    imports = sorted(set(_imports(tree, package)))
+    documented = _tree_digest(tree)
+    _strip_docstrings(tree)
+    return {
+        "imports": imports,
+        "reads_docs": bool(names & {"__doc__", "getdoc"}),
+        "reads_files": "__file__" in names or "importlib.resources" in imports,
+        "bare": _tree_digest(tree),
+        "documented": documented,
+        "raw": raw,
+    }
+
+
+def _tree_digest(tree: ast.Module) -> str:
+    return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _strip_docstrings(tree: ast.Module) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                del node.body[0]
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """Every module a tree may import, absolute; `from a import b` gives a and a.b."""
+    for node in _nodes_that_run(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if function in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+                yield node.args[0].value
+
+
+def _nodes_that_run(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING`."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
+            waiting.extend(node.orelse)
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return name == "TYPE_CHECKING"

@@ -1,0 +1,49 @@
+"""Material -> verdict, always: a refused image hides no other.
+
+In a whole build the arena refuses.  A check asked for by name (`doit check:gather`) fails on a refused
+verdict, each time it is asked; its lines name the kernel's source, looked up now, so that a moved comment
+changes no verdict.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tasks.graph import NATIVE, Step
+from tasks.outputs import json_text, read_json
+from tasks.step import OBJECTIONS, steps_of
+
+
+def check(inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[str]:
+    from coppelius.check import verdict
+
+    (material,) = inputs
+    return (json_text(verdict.judge(material.read_bytes(), parameters)),)
+
+
+def hazard_lines(folder: Path, verdict: Mapping[str, Any], native_folder: Path) -> list[str]:
+    """The hazards of one image for the user; the line tables lie with the native target's listing."""
+    from coppelius.check.verdict import describe
+
+    origin = read_json(native_folder / "origin.json")
+    lines = (native_folder / "lines.json").read_text(encoding="utf-8")
+    return describe(folder.name, dict(verdict), origin, lines)
+
+
+def objection(root: Path, step: Step) -> list[str]:
+    """What a refused verdict says, if it is one."""
+    path = root / step.outputs[0]
+    verdict = read_json(path)
+    if verdict["accepted"]:
+        return []
+    refused = [name for name, judged in verdict["checks"].items() if judged != "accepted"]
+    native = path.parent.parent.with_name(NATIVE) / path.parent.name
+    return [f"{step.identity}: refused ({', '.join(refused)})", *hazard_lines(path.parent, verdict, native)]
+
+
+OBJECTIONS["check"] = objection
+
+
+def task_check() -> Iterator[dict[str, Any]]:
+    """verdict on the machine words"""
+    yield from steps_of("check", check)

@@ -1,0 +1,196 @@
+"""The graph, declared once: a row a stage, from which every step of every image follows.
+
+A step is one stage of one image (or the one step of a stage over all images).  What it depends on has four
+kinds, named by their effect: the content of a file, the length of a file, parameters (plan settings and
+parts of the catalogue's row), and code (the import closure of its entry modules).  doit's tasks are made
+from the steps, and `as_digraph` gives the same graph to networkx for every question.
+
+Plain data at load: networkx is imported where it is used, kernels and numpy nowhere here.  A new target or
+a new stage is a row; a stage over all images is a row with `once`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coppelius.isa.refusal import Refusal
+from tasks.plan import Plan
+
+if TYPE_CHECKING:
+    import networkx
+
+BUILD = "build"
+KERNELS = "coppelius.kernels"
+
+
+class Input(NamedTuple):
+    """A file that a stage reads: whose, and what of it counts."""
+
+    file: str
+    of: str = "own"  # own image, previous image, every image
+    counts: str = "content"  # or length
+
+
+def length(file: str) -> Input:
+    return Input(file, counts="length")
+
+
+def previous(file: str) -> Input:
+    return Input(file, of="previous")
+
+
+def every(file: str) -> Input:
+    return Input(file, of="every")
+
+
+class Stage(NamedTuple):
+    name: str
+    doc: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[str, ...]
+    code: tuple[str, ...]  # entry modules beside tasks/<name>.py
+    plan: tuple[str, ...] = ()  # settings it reads
+    row: tuple[str, ...] = ()  # parts of the image's row it reads
+    raw: tuple[str, ...] = ()  # packages whose bytes count, comments and all
+    once: bool = False
+
+
+own = Input
+
+# The kernel's module is the code of `emit`, found from the row.  Kernels count by their bytes there,
+# because the line table names their lines; everywhere else comments are free.
+# fmt: off
+SM86 = (
+    #     stage     what it gives                      inputs                   outputs
+    Stage("emit",   "kernel -> scheduled listing in f16, and its line table",
+                                                       (),                      ("emit.sass", "lines.json"),
+          code=("coppelius.emit",), row=("kernel", "options"), raw=(KERNELS,)),
+    Stage("halve",  "listing in the plan's half format",
+                                                       (own("emit.sass"),),     ("halve.sass", "origin.json"),
+          code=("coppelius.program.half_format",), plan=("half",)),
+    Stage("guard",  "listing with late reads guarded", (own("halve.sass"),),    ("guard.sass",),
+          code=("coppelius.schedule.late_reads",)),
+    Stage("encode", "machine words",                   (own("guard.sass"),),    ("material.bin",),
+          code=("coppelius.program.encoding",)),
+    Stage("check",  "verdict on the machine words",    (own("material.bin"),),  ("verdict.json",),
+          code=("coppelius.check.verdict",), plan=("half",),
+          row=("identity", "registers", "block_x", "shared_bytes")),
+    Stage("place",  "offset in the arena",             (length("material.bin"), previous("place.json")),
+                                                                                ("place.json",),
+          code=("coppelius.arena.placement",), plan=("alignment",)),
+    Stage("arena",  "all images placed in one file, and the manifest",
+          (every("material.bin"), every("place.json"), every("verdict.json")),
+                                                                                ("arena.bin", "manifest.json"),
+          code=("coppelius.arena.release",), plan=("half", "base", "alignment"),
+          row=("identity", "declaration"), once=True),
+)
+# fmt: on
+
+NATIVE = "sm86"
+TARGETS: Mapping[str, tuple[Stage, ...]] = {NATIVE: SM86}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node: everything that decides whether it runs."""
+
+    name: str  # "encode:gather"; doit's name
+    stage: Stage
+    target: str
+    identity: str | None  # None: over all images
+    inputs: tuple[tuple[str, str], ...]  # (path, content or length)
+    outputs: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    code: tuple[str, ...]
+
+    @property
+    def group(self) -> str:
+        return self.name.partition(":")[0]
+
+    @property
+    def folder(self) -> str:
+        return self.outputs[0].rpartition("/")[0]
+
+
+class Graph:
+    """All steps, in an order in which each comes after what it reads."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.steps = {step.name: step for step in steps}
+        self.producer = {path: step.name for step in self.steps.values() for path in step.outputs}
+
+    def before(self, step: Step) -> list[str]:
+        """The steps whose outputs it reads."""
+        producers = (self.producer.get(path) for path, _ in step.inputs)
+        return list(dict.fromkeys(name for name in producers if name))
+
+    def as_digraph(self) -> networkx.DiGraph:
+        """Steps as nodes (attribute `step`), an edge from each step to those that read its outputs."""
+        import networkx
+
+        graph = networkx.DiGraph()
+        graph.add_nodes_from((name, {"step": step}) for name, step in self.steps.items())
+        graph.add_edges_from((name, step.name) for step in self.steps.values() for name in self.before(step))
+        return graph
+
+    def after(self, names: Iterable[str]) -> list[str]:
+        """These steps' descendants, in the graph's order, without themselves."""
+        import networkx
+
+        graph, names = self.as_digraph(), set(names)
+        reached = set().union(*(networkx.descendants(graph, name) for name in names)) - names
+        return [name for name in self.steps if name in reached]
+
+
+def build_graph(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Graph:
+    """The steps of these images, one JSON-ready row each, for the plan's targets."""
+    for identity, count in Counter(row["identity"] for row in rows).items():
+        if count > 1:
+            raise Refusal(f"image {identity!r}: {count} rows have this identity; give each image its own")
+        if not identity or set(identity) & set("/=:*\\ ") or identity.startswith((".", "-")):
+            raise Refusal(f"image {identity!r}: its identity cannot name a folder and a step")
+    return Graph(
+        step for target in plan.targets for stage in TARGETS[target] for step in _steps(target, stage, rows, plan)
+    )
+
+
+def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: Plan) -> Iterable[Step]:
+    task = stage.name if target == NATIVE else f"{stage.name}_{target}"
+    settings = {name: getattr(plan, name) for name in stage.plan} | {"target": target}
+    identities = [row["identity"] for row in rows]
+
+    def inputs(position: int) -> tuple[tuple[str, str], ...]:
+        of = {"every": identities}
+        if not stage.once:
+            of |= {"own": [identities[position]], "previous": identities[max(position - 1, 0) : position]}
+        return tuple((_path(target, i, x.file), x.counts) for x in stage.inputs for i in of[x.of])
+
+    def parts(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: row[name] for name in stage.row}
+
+    entries = (f"tasks.{stage.name}", *stage.code)
+    if stage.once:
+        outputs = tuple(f"{BUILD}/{target}/{file}" for file in stage.outputs)
+        parameters = settings | {"images": [parts(row) for row in rows]}
+        yield Step(task, stage, target, None, inputs(0), outputs, parameters, entries)
+        return
+    for position, row in enumerate(rows):
+        identity = row["identity"]
+        kernel = (row["kernel"].partition(":")[0],) if "kernel" in stage.row else ()
+        yield Step(
+            f"{task}:{identity}",
+            stage,
+            target,
+            identity,
+            inputs(position),
+            tuple(_path(target, identity, file) for file in stage.outputs),
+            settings | parts(row),
+            entries + kernel,
+        )
+
+
+def _path(target: str, identity: str, file: str) -> str:
+    return f"{BUILD}/{target}/{identity}/{file}"

@@ -1,0 +1,150 @@
+"""Is a step up to date?  It is if what it rests on and what it wrote are what its record says.
+
+A record is made when a step has succeeded: the digest of its code, its parameters, the digest of each input
+and of each output.  The decision compares all four, outputs included, so that it does not matter how a file
+came to differ: an interrupted build, an undone edit, a hand.  A failed step keeps the record of its last
+success, which stays true.
+
+What a step rests on is looked at before it runs; what changed by the time it ended leaves no record, and
+the step runs again.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cache.database import Signature, State
+from cache.files import MISSING, Files
+from cache.source import Sources
+from tasks.graph import Graph, Step
+
+# whose imports count wherever they are met; of `tasks` a stage's own module and this
+FOLLOWED = ("coppelius", "tasks.outputs")
+STATE = "cache/state.sqlite3"
+
+
+class Cause(NamedTuple):
+    """One reason to run, `kind` for programs: new, code, parameter, input, missing, output."""
+
+    kind: str
+    what: str
+
+    def __str__(self) -> str:
+        return {
+            "new": "never built here",
+            "code": "its code changed",
+            "parameter": f"{self.what} changed",
+            "input": f"{self.what} changed",
+            "missing": f"{self.what} is missing",
+            "output": f"{self.what} is not what the step wrote",
+        }[self.kind]
+
+
+class Observation(NamedTuple):
+    """What a step rests on, when it was looked at."""
+
+    code: str
+    inputs: list[list[str]]  # [path, digest or length]
+    signatures: list[Signature | None]  # of the inputs
+
+
+class Ledger:
+    """The records of one checkout, and the digests they are compared with."""
+
+    def __init__(self, root: Path, graph: Graph) -> None:
+        self._root, self._graph = root, graph
+        self._state = State(root / STATE)
+        self._files = Files(root, self._state)
+        self._sources: Sources | None = None
+        self._records: dict[str, dict[str, Any]] | None = None
+
+    @property
+    def sources(self) -> Sources:
+        if self._sources is None:
+            self._sources = Sources(self._root, self._files, self._state, FOLLOWED)
+        return self._sources
+
+    @property
+    def records(self) -> dict[str, dict[str, Any]]:
+        if self._records is None:
+            self._records = self._state.records()
+        return self._records
+
+    def code_files(self, step: Step) -> list[str]:
+        return self.sources.digest(step.code, step.stage.raw)[1]
+
+    def observe(self, step: Step) -> Observation:
+        signatures = [self._files.signature(path) for path, _ in step.inputs]
+        inputs = []
+        for (path, counts), signature in zip(step.inputs, signatures, strict=True):
+            if signature is None:
+                inputs.append([path, MISSING])
+            elif counts == "length":
+                inputs.append([path, f"{signature[1]} bytes"])
+            else:
+                inputs.append([path, self._files.digest(path, signature)])
+        return Observation(self.sources.digest(step.code, step.stage.raw)[0], inputs, signatures)
+
+    def causes(self, step: Step, seen: Observation) -> list[Cause]:
+        """Every reason for the step to run, the first of them first; none if it is up to date."""
+        record = self.records.get(step.name)
+        if record is None:
+            return [Cause("new", step.name)]
+        causes = [] if record["code"] == seen.code else [Cause("code", step.name)]
+        causes += _different_parameters(record["parameters"], step.parameters)
+        if record["inputs"] != seen.inputs:
+            causes += _different_inputs(record["inputs"], seen.inputs)
+        written = dict(record["outputs"])
+        for path in step.outputs:
+            found = self._files.digest(path)
+            if found == MISSING:
+                causes.append(Cause("missing", path))
+            elif found != written.get(path):
+                causes.append(Cause("output", path))
+        return causes
+
+    def record(self, step: Step, seen: Observation, written: Mapping[str, str] | None) -> bool:
+        """Saves a success; not if something changed meanwhile.  `written` None: what lies there now."""
+        outputs = [[path, self._files.digest(path)] for path in step.outputs]
+        same = [self._files.signature(path) for path, _ in step.inputs] == seen.signatures
+        same = same and self.sources.unchanged(self.code_files(step))
+        same = same and MISSING not in (digest for _, digest in outputs)
+        if not same or (written is not None and dict(outputs) != dict(written)):
+            self.forget([step.name])
+            return False
+        record = {
+            "code": seen.code,
+            "parameters": dict(step.parameters),
+            "inputs": seen.inputs,
+            "outputs": outputs,
+        }
+        self._state.save_record(step.name, record)
+        self.records[step.name] = record
+        return True
+
+    def forget(self, names: Collection[str]) -> None:
+        for name in names:
+            self.records.pop(name, None)
+        self._state.forget_records(names)
+
+    def save(self) -> None:
+        """Keeps the digests, for the next run to be fast; nothing depends on it."""
+        if self._sources is not None:
+            self._sources.save()
+            self._files.save()
+
+    def close(self) -> None:
+        self._state.close()
+
+
+def _different_parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Cause]:
+    if old == new:
+        return []
+    return [Cause("parameter", name) for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+
+
+def _different_inputs(old: list[list[str]], new: list[list[str]]) -> list[Cause]:
+    """Inputs that are new, gone or changed; the order counts as well."""
+    before, now = dict(old), dict(new)
+    changed = [path for path in {**now, **before} if before.get(path) != now.get(path)]
+    return [Cause("input", path) for path in changed] or [Cause("input", "the order of its inputs")]

@@ -1,0 +1,172 @@
+"""doit decides by our ledger: its dependency manager, replaced where its own rules do not hold.
+
+What doit 0.37 does otherwise, each measured: targets only need to exist; a kept mtime hides new content;
+the code of an action is no dependency; state is written once, at the end; a failure forgets the task and
+every dependant; two builds at once lose state.  doit has no setting for the manager's class, but publishes
+the instance (`Globals.dep_manager`) before it creates the tasks: `adopt` makes that one ours.
+
+A task that is no step of the graph is left to doit.
+"""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from doit.dependency import Dependency, DependencyStatus
+
+from cache import atomic
+from cache.files import MISSING
+from tasks.graph import BUILD, Step
+from tasks.ledger import Cause, Observation
+from tasks.project import Project
+
+SCRATCH = f"{BUILD}/{atomic.PARTIAL}"
+
+
+class StepDependency(Dependency):  # type: ignore[misc]
+    """doit's manager for tasks of its own; the ledger for steps."""
+
+    project: Project
+    objections: dict[str, Any]
+    observed: dict[str, Observation]
+    begun: bool
+
+    def attach(self, project: Project, objections: dict[str, Any]) -> None:
+        self.project, self.objections = project, objections
+        self.observed, self.begun = {}, False
+        # doit's constructor binds these on the instance
+        self.remove, self.remove_all = self._remove, self._remove_all
+
+    def get_status(self, task: Any, tasks_dict: Any, get_log: bool = False) -> Any:
+        step = self.project.graph.steps.get(task.name)
+        if step is None:
+            return super().get_status(task, tasks_dict, get_log)
+        runs = task.verbosity is not None  # only a runner sets it, just before it asks
+        if runs:
+            self._begin()
+        seen = self.observed[task.name] = self.project.ledger.observe(step)
+        causes = self.project.ledger.causes(step, seen)
+        status = _as_status(causes, get_log)
+        task.dep_changed = [cause.what for cause in causes if cause.kind == "input"]
+        missing = [path for path, digest in seen.inputs if digest == MISSING]
+        if runs and missing:
+            status.status, status.error_reason = "error", f"{missing[0]} is missing; build what makes it first"
+        task.asked = _asked(task, tasks_dict)
+        objection = self.objections.get(step.stage.name)
+        if task.asked and not causes and objection is not None and objection(self.project.root, step):
+            status.status = "run"  # up to date and yet a failure: it runs again to say so
+        return status
+
+    def save_success(self, task: Any, result_hash: Any = None) -> None:
+        step = self.project.graph.steps.get(task.name)
+        if step is None:
+            super().save_success(task, result_hash)
+            return
+        kept = self.project.ledger.record(step, self.observed.pop(task.name), task.values.get("written"))
+        if not kept:
+            print(f"{task.name}: what it reads changed while it ran; it will run again", file=sys.stderr)
+
+    def remove_success(self, task: Any) -> None:
+        if task.name not in self.project.graph.steps:
+            super().remove_success(task)
+
+    def get_values(self, task_name: str) -> Any:
+        return {} if task_name in self.project.graph.steps else super().get_values(task_name)
+
+    def close(self) -> None:
+        if not self._closed:
+            self.project.ledger.save()
+            self.project.ledger.close()
+            super().close()
+            self.project.lock.release()
+
+    def _remove(self, name: str) -> None:
+        self.project.lock.hold()
+        self.project.ledger.forget([name])
+        self.backend.remove(name)
+
+    def _remove_all(self) -> None:
+        self.project.lock.hold()
+        self.project.ledger.forget(list(self.project.ledger.records))
+        self.backend.remove_all()
+
+    def _begin(self) -> None:
+        """Once a build, before its first decision."""
+        if self.begun:
+            return
+        self.begun = True
+        self.project.lock.hold()
+        atomic.sweep(self.project.root / SCRATCH)
+        remove_dropped(self.project)
+        signal.signal(signal.SIGCHLD, _end_with_a_killed_worker)
+
+
+def adopt(manager: Any, project: Project, objections: dict[str, Any]) -> None:
+    if not isinstance(manager, StepDependency):
+        manager.__class__ = StepDependency
+        manager.attach(project, objections)
+
+
+def _asked(task: Any, tasks_dict: Any) -> bool:
+    """Was it, or its group, named on the command line?  doit parses options of exactly those."""
+    group = tasks_dict.get(task.subtask_of)
+    return task.options is not None or (group is not None and group.options is not None)
+
+
+def _as_status(causes: list[Cause], get_log: bool) -> Any:
+    status = DependencyStatus(get_log)
+    for cause in causes:
+        if cause.kind == "missing":
+            status.add_reason("missing_target", cause.what)
+        elif cause.kind == "input":
+            status.add_reason("changed_file_dep", cause.what)
+        else:
+            status.add_reason("uptodate_false", (str(cause), [], {}))
+    return status
+
+
+def remove_dropped(project: Project) -> None:
+    """Removes files and records of images that the catalogue no longer has.
+
+    Targets that the plan no longer names keep theirs: they are whole releases, and an override is for once.
+    """
+    steps = project.graph.steps
+    for target in project.plan.targets:
+        images = {step.identity for step in steps.values() if step.target == target}
+        files = {Path(path).name for step in steps.values() if step.target == target for path in step.outputs}
+        folder = project.root / BUILD / target
+        if folder.is_dir():
+            for path in folder.iterdir():
+                if path.is_dir() and not path.name.startswith(".") and path.name not in images:
+                    _remove_folder(path, files)
+        prefix = f"{BUILD}/{target}/"
+        records = project.ledger.records.items()
+        project.ledger.forget(
+            [n for n, record in records if n not in steps and record["outputs"][0][0].startswith(prefix)]
+        )
+
+
+def _remove_folder(folder: Path, files: set[str]) -> None:
+    """Removes an image's folder, sparing what no step writes."""
+    if {path.name for path in folder.iterdir()} <= files:
+        shutil.rmtree(folder)
+    else:
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _end_with_a_killed_worker(_number: int, _frame: FrameType | None) -> None:
+    """`doit -n` waits for ever for a worker that was killed; end the build instead."""
+    for worker in multiprocessing.active_children():
+        if worker.exitcode not in (None, 0):
+            raise SystemExit(f"a worker process ended with {worker.exitcode}; its step will run again")
+
+
+def drop_release(step: Step) -> None:
+    """What `doit clean` leaves of a publication."""
+    atomic.withdraw(Path(os.path.curdir) / step.folder)

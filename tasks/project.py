@@ -1,0 +1,52 @@
+"""One checkout opened: its plan, its graph, its ledger."""
+
+import importlib
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from cache.lock import BuildLock
+from coppelius.isa.refusal import Refusal
+from tasks.graph import TARGETS, Graph, build_graph
+from tasks.ledger import Ledger
+from tasks.plan import Plan, read_plan
+
+CATALOGUE = "coppelius.catalog"
+LOCK = "cache/state.lock"
+
+# inputs and parameters -> the contents of the outputs, in the graph's order
+Action = Callable[[Sequence[Path], Mapping[str, Any]], Sequence[str | bytes]]
+
+
+class Project:
+    def __init__(self, root: Path, overrides: Mapping[str, str]) -> None:
+        self.root = root
+        self.plan: Plan = read_plan(root, overrides, tuple(TARGETS))
+        self.graph: Graph = build_graph(_rows(), self.plan)
+        self.ledger = Ledger(root, self.graph)
+        self.lock = BuildLock(root / LOCK)
+
+
+def _rows() -> list[dict[str, Any]]:
+    """The catalogue as JSON-ready rows, each with its launch declaration as the manifest spells it."""
+    try:
+        catalogue = importlib.import_module(CATALOGUE)
+        return [plain(image) | {"declaration": catalogue.declaration(image)} for image in catalogue.IMAGES]
+    except Refusal:
+        raise
+    except Exception as error:
+        lines = "".join(traceback.format_exception_only(error)).rstrip()
+        raise Refusal(f"{CATALOGUE} cannot be read, so that nothing can be built\n{lines}") from error
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, mappings and sequences as JSON-ready data."""
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(part) for part in value]
+    return value

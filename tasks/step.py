@@ -1,0 +1,107 @@
+"""One stage as doit tasks: the only way a stage file makes them.
+
+An action gets paths and parameters and gives contents; publishing, digests and failures are done here, the
+same for all.  A refusal or an error fails its own step; steps that do not read its output go on.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from functools import cache
+from multiprocessing import get_start_method, parent_process, set_start_method
+from pathlib import Path
+from typing import Any
+
+import doit
+from doit.exceptions import TaskFailed
+from doit.task import clean_targets
+
+from cache import atomic
+from cache.lock import die_with_parent
+from coppelius.isa.refusal import Refusal
+from tasks.graph import Step
+from tasks.manager import SCRATCH, adopt, drop_release
+from tasks.project import Action, Project
+
+ROOT = Path(__file__).resolve().parent.parent
+USAGE = 2  # exit status of a run that could not start
+
+# stage -> what an output of that step objects to, as lines; a step asked for by name fails on an objection
+OBJECTIONS: dict[str, Callable[[Path, Step], list[str]]] = {}
+
+
+@cache
+def project() -> Project:
+    """This checkout, with the plan settings of doit's command line."""
+    overrides: dict[str, str] = doit.doit_cmd._CMDLINE_VARS or {}
+    try:
+        return Project(ROOT, overrides)
+    except Refusal as refusal:
+        print(f"refused: {refusal}", file=sys.stderr)
+        raise SystemExit(USAGE) from None
+
+
+def default_tasks() -> list[str]:
+    """What `doit` builds: the arena of each target."""
+    return [step.name for step in project().graph.steps.values() if step.stage.once]
+
+
+def steps_of(stage: str, action: Action) -> Iterator[dict[str, Any]]:
+    """The doit tasks of one stage."""
+    if doit.Globals.dep_manager is not None:
+        adopt(doit.Globals.dep_manager, project(), OBJECTIONS)
+    if sys.platform == "linux" and get_start_method() != "fork":
+        set_start_method("fork", force=True)  # doit's workers inherit the tasks
+    for step in project().graph.steps.values():
+        if step.stage.name == stage:
+            yield {
+                "basename": step.group,
+                **({"name": step.identity} if step.identity else {}),
+                "doc": step.stage.doc if step.identity is None else f"{step.identity}: {step.stage.doc}",
+                "actions": [(execute, [step, action])],
+                "file_dep": [path for path, _ in step.inputs],
+                "task_dep": project().graph.before(step),  # in order; doit alone would take them from a set
+                "targets": list(step.outputs),
+                "clean": [clean_targets, (drop_release, [step])] if step.stage.once else True,
+            }
+
+
+def execute(step: Step, action: Action, task: Any) -> Any:
+    """Runs an action and publishes what it gives."""
+    parent = parent_process()
+    if parent is not None and parent.pid is not None:
+        die_with_parent(parent.pid)
+    try:
+        given = action([ROOT / path for path, _ in step.inputs], step.parameters)
+        contents = {
+            path: text.encode() if isinstance(text, str) else text
+            for path, text in zip(step.outputs, given, strict=True)
+        }
+        _publish(step, contents)
+    except Exception as error:
+        return TaskFailed(failure_text(error))
+    if task.asked and step.stage.name in OBJECTIONS:
+        objection = OBJECTIONS[step.stage.name](ROOT, step)
+        if objection:
+            return TaskFailed("\n".join(objection))
+    return {"written": {path: atomic.digest(content) for path, content in contents.items()}}
+
+
+def _publish(step: Step, contents: dict[str, bytes]) -> None:
+    if len(contents) > 1 and step.stage.once:
+        atomic.publish(ROOT / step.folder, {Path(path).name: text for path, text in contents.items()})
+        return
+    for path, content in contents.items():
+        atomic.write(ROOT / path, content, ROOT / SCRATCH)
+
+
+def failure_text(error: Exception) -> str:
+    """What a user needs to mend it: a refusal's own words, a syntax error's place, else where it was raised."""
+    if isinstance(error, Refusal):
+        return str(error)
+    if isinstance(error, SyntaxError):
+        return "".join(traceback.format_exception_only(error)).rstrip().replace(f"{ROOT}{os.sep}", "")
+    # without this file's own frame
+    lines = traceback.format_exception(type(error), error, error.__traceback__ and error.__traceback__.tb_next)
+    return "".join(lines).rstrip().replace(f"{ROOT}{os.sep}", "")

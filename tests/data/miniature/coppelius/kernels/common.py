@@ -1,0 +1,5 @@
+"""What kernels share."""
+
+
+def repeated(word, count):
+    return [word] * count

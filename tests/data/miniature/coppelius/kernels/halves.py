@@ -1,0 +1,5 @@
+"""Instructions with halves."""
+
+
+def halves(count):
+    return ["move half"] * count

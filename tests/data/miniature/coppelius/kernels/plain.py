@@ -1,0 +1,5 @@
+"""Instructions without halves."""
+
+
+def plain(count):
+    return ["plain"] * count

@@ -1,0 +1,159 @@
+"""A miniature checkout: the real dodo.py, tasks/ and cache/ over a tiny coppelius, built in a forked process.
+
+Forking this process, in which doit is imported already, costs a fraction of starting doit anew; the child
+drops every module of ours first, so that it loads the miniature's.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import doit.cmd_run
+import doit.doit_cmd
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGES = ("coppelius", "tasks", "cache", "dodo")
+BORROWED = (
+    "__init__.py",
+    "model.py",
+    "isa/__init__.py",
+    "isa/refusal.py",
+    "arena/__init__.py",
+    "arena/placement.py",
+    "arena/release.py",
+)
+PLAN = {"half": '"bf16"', "base": "0x100000000", "alignment": "256", "targets": '["sm86"]'}
+STAGES = ("emit", "halve", "guard", "encode", "check", "place")
+IMAGES = ("first", "second", "third", "fourth", "fifth")
+
+
+class Outcome(NamedTuple):
+    status: int
+    ran: list[str]  # the steps that were started, sorted
+    output: str
+
+
+def steps(stages: str, *images: str) -> list[str]:
+    """Names of steps: `steps("emit halve", "first")`."""
+    return [f"{stage}:{image}" for stage in stages.split() for image in images]
+
+
+class Miniature:
+    def __init__(self, root: Path, targets: tuple[str, ...] = ("sm86",)) -> None:
+        self.root = root
+        self.targets = targets
+        self.log = root.with_name(f"{root.name}.log")
+        for package in ("tasks", "cache"):
+            shutil.copytree(REPOSITORY / package, root / package, ignore=_generated)
+        shutil.copy(REPOSITORY / "dodo.py", root)
+        for file in BORROWED:
+            (root / "coppelius" / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / "coppelius" / file, root / "coppelius" / file)
+        shutil.copytree(REPOSITORY / "tests/data/miniature/coppelius", root / "coppelius", dirs_exist_ok=True)
+        self.plan()
+
+    def plan(self, **settings: str) -> None:
+        lines = [f"{name} = {value}" for name, value in (PLAN | settings).items()]
+        (self.root / "pyproject.toml").write_text("\n".join(["[tool.coppelius]", *lines, ""]))
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        file = self.root / path
+        text = file.read_text()
+        assert old in text, f"{path} has no {old!r}"
+        file.write_text(text.replace(old, new))
+
+    def fork(self, *arguments: str, before: Callable[[], None] | None = None) -> int:
+        """Starts `doit arguments` in a forked process, after calling `before` there; gives its id."""
+        sys.stdout.flush()
+        process = os.fork()
+        if process == 0:
+            self._be_doit(arguments, before)
+        return process
+
+    def _be_doit(self, arguments: tuple[str, ...], before: Callable[[], None] | None) -> None:
+        status = 99
+        try:
+            os.setpgrp()
+            log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", closefd=False)
+            doit.cmd_run.opt_outfile["default"] = sys.stdout  # bound when doit was imported
+            for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+                del sys.modules[name]
+            sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ContentFinder"]
+            os.chdir(self.root)
+            if before is not None:
+                before()
+            status = doit.doit_cmd.DoitMain().run(list(arguments))
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 1
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    def finish(self, process: int, seconds: float = 60) -> Outcome:
+        deadline = time.monotonic() + seconds
+        while True:
+            ended, status = os.waitpid(process, os.WNOHANG)
+            if ended:
+                break
+            if time.monotonic() > deadline:
+                os.killpg(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+                raise AssertionError(f"doit did not end; it wrote\n{self.log.read_text()}")
+            time.sleep(0.002)
+        output = self.log.read_text()
+        ran = sorted(line[3:] for line in output.splitlines() if line.startswith(".  "))
+        return Outcome(os.waitstatus_to_exitcode(status), ran, output)
+
+    def doit(self, *arguments: str, before: Callable[[], None] | None = None) -> Outcome:
+        """Runs doit to its end."""
+        return self.finish(self.fork(*arguments, before=before))
+
+    def build(self, *arguments: str) -> Outcome:
+        """A build that names the steps it runs."""
+        return self.doit("run", "-v", "2", *arguments)
+
+    def steps(self, *images: str) -> list[str]:
+        """Every step of these images, sorted."""
+        return sorted(steps(" ".join(STAGES), *(images or IMAGES)))
+
+    def outputs(self) -> dict[str, bytes]:
+        """Everything under build/ that a user sees."""
+        found = {}
+        for target in self.targets:
+            for path in sorted((self.root / "build" / target).rglob("*")):
+                relative = path.relative_to(self.root / "build")
+                if path.is_file() and not any(part.startswith(".") for part in relative.parts):
+                    found[str(relative)] = path.read_bytes()
+        return found
+
+    def clean_outputs(self, root: Path) -> dict[str, bytes]:
+        """What a clean build of this checkout's sources gives, made in a copy at `root`."""
+        shutil.copytree(self.root, root, ignore=_generated)
+        twin = object.__new__(Miniature)
+        twin.root, twin.targets, twin.log = root, self.targets, root.with_name(f"{root.name}.log")
+        twin.doit()
+        found = twin.outputs()
+        shutil.rmtree(root)
+        return found
+
+    def source_files(self) -> Iterator[Path]:
+        yield from sorted((self.root / "coppelius").rglob("*.py"))
+
+
+def _generated(_folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if name == "__pycache__" or name == "build" or name.startswith("state.")}
