@@ -1,0 +1,171 @@
+"""The core of the kernel language: one UPPER-CASE call emits one instruction, a lower-case call is a macro.
+
+    k.FFMA("sum", a, b, c)            names a new register `sum` and returns it
+    k.LDG_E_128("v", k.at(pointer))   underscores are the mnemonic's dots
+    with k.when(p): ...               guards what is emitted inside
+    with k.region("mean"): ...        names the place in messages
+    k.FADD(d, a, b, stall=6)          pins a control field; the checkers judge it like any other
+
+Registers are allocated by lifetime after the whole kernel is built; a pinned one stays where it is put.
+Every instruction remembers the innermost kernel file and line that caused it.
+
+Left out: the language has no bindless constants and no calls; write those as listings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from coppelius.builder.draft import PIN_FIELDS, Draft, Item, Source
+from coppelius.builder.registers import UniformVector, Vector
+from coppelius.builder.select import select
+from coppelius.isa.operands import PT, UP, UR, Constant, P, R
+from coppelius.isa.refusal import Refusal
+from coppelius.isa.table import Table, sm86
+
+_HERE = str(Path(__file__).resolve().parent)
+_ROOT = Path(__file__).resolve().parents[2]
+# names that hold an underscore of their own
+_UNDERSCORED = ("PACK_AB", "BF16_V2", "DEFER_BLOCKING", "H_AND", "MERGE_C")
+
+
+def mnemonic_of(name: str) -> str:
+    """`ISETP_GE_U32_AND` -> `ISETP.GE.U32.AND`."""
+    for word in _UNDERSCORED:
+        name = name.replace(word, word.replace("_", "\0"))
+    return name.replace("_", ".").replace("\0", "_")
+
+
+class Emitter:
+    """A kernel being built.  `parameters`: name -> (kind, type, byte offset in constant bank 0)."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, tuple[str, str, int]],
+        *,
+        block_x: int = 0,
+        table: Table | None = None,
+    ) -> None:
+        self.table = table or sm86()
+        self.parameters = dict(parameters)
+        self.block_x = block_x
+        self.draft = Draft()
+        self._guard: P | UP = PT
+        self._regions: list[str] = []
+        self._labels = 0
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not name[:1].isupper():
+            raise AttributeError(f"the kernel language has no {name!r}")
+        mnemonic = mnemonic_of(name)
+
+        def emit(*operands: object, target: str | None = None, guard: P | UP | None = None, **pins: int) -> Any:
+            return self.emit(mnemonic, operands, target=target, guard=guard, pins=pins)
+
+        return emit
+
+    def emit(
+        self,
+        mnemonic: str,
+        operands: Sequence[object],
+        *,
+        target: str | None = None,
+        guard: P | UP | None = None,
+        pins: Mapping[str, int] | None = None,
+    ) -> Any:
+        """Emit one instruction; returns the registers it named (one, a tuple, or None)."""
+        source = self._source()
+        try:
+            encoding, values, made = select(self.table, mnemonic, operands, self.draft.names)
+            self._apply_guard(encoding, values, guard)
+        except Refusal as refusal:
+            raise Refusal(f"{source.file}:{source.line}: {refusal}") from None
+        if pins and not set(pins) <= PIN_FIELDS:
+            unknown = ", ".join(sorted(set(pins) - PIN_FIELDS))
+            raise Refusal(f"{source.file}:{source.line}: {mnemonic}: no control field {unknown}")
+        row = list(encoding.defaults)
+        for name, value in values.items():
+            row[encoding.column[name]] = value
+        if target is None and operands and isinstance(operands[-1], str) and encoding.name.startswith(("BRA", "BSSY")):
+            target = operands[-1]
+        self.draft.items.append(Item(encoding, row, source, target, dict(pins or {})))
+        return None if not made else made[0] if len(made) == 1 else tuple(made)
+
+    def _apply_guard(self, encoding: Any, values: dict[str, int], guard: P | UP | None) -> None:
+        wanted = guard if guard is not None else self._guard
+        if wanted is PT:
+            return
+        accepted = encoding.guard.accept(wanted)
+        if accepted is None:
+            raise Refusal(f"{encoding.mnemonic} takes no guard {wanted}")
+        values.update(accepted)
+
+    def _source(self) -> Source:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+            frame = frame.f_back
+        path = Path(frame.f_code.co_filename)
+        file = str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else path.name
+        return Source(file, frame.f_lineno, "/".join(self._regions))
+
+    # names, places, guards -------------------------------------------------
+
+    def register(self, name: str, *, at: int | None = None) -> R:
+        """A new named register, pinned to index `at` if given."""
+        return self._new("R", name, 1, at)  # type: ignore[return-value]
+
+    def vector(self, name: str, width: int, *, at: int | None = None) -> Vector:
+        """A new pair or quad."""
+        return self._new("R", name, width, at)  # type: ignore[return-value]
+
+    def predicate(self, name: str, *, at: int | None = None) -> P:
+        """A new named predicate."""
+        return self._new("P", name, 1, at)  # type: ignore[return-value]
+
+    def uniform(self, name: str, width: int = 1, *, at: int | None = None) -> UR | UniformVector:
+        """A new named uniform register or pair."""
+        return self._new("UR", name, width, at)  # type: ignore[return-value]
+
+    def _new(self, space: str, name: str, width: int, at: int | None) -> R | UR | P | UP:
+        return self.draft.names.new(space, name, width, at)
+
+    def parameter(self, name: str) -> Constant:
+        """The constant that holds a kernel parameter (the low word of a pointer)."""
+        if name not in self.parameters:
+            raise Refusal(f"no parameter {name!r}; the image declares: {', '.join(self.parameters) or 'none'}")
+        return Constant(0, self.parameters[name][2])
+
+    def label(self, name: str) -> str:
+        """A label that is to be placed once."""
+        self._labels += 1
+        return f"{name}.{self._labels}"
+
+    def place(self, label: str) -> None:
+        """The next instruction is what `label` names."""
+        if label in self.draft.labels:
+            raise Refusal(f"label {label} is placed twice")
+        self.draft.labels[label] = len(self.draft.items)
+
+    @contextmanager
+    def when(self, predicate: P | UP) -> Iterator[None]:
+        """Guards every instruction emitted inside."""
+        if self._guard is not PT:
+            raise Refusal("guards do not nest: combine the predicates first (PLOP3)")
+        self._guard = predicate
+        try:
+            yield
+        finally:
+            self._guard = PT
+
+    @contextmanager
+    def region(self, name: str) -> Iterator[None]:
+        """Names the part of the kernel that the instructions inside belong to."""
+        self._regions.append(name)
+        try:
+            yield
+        finally:
+            self._regions.pop()
