@@ -1,0 +1,7 @@
+"""`python -m coppelius` is the console script."""
+
+import sys
+
+from coppelius.cli.main import main
+
+sys.exit(main())

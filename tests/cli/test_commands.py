@@ -1,0 +1,266 @@
+"""The command line as a user meets it: output, exit status, one line an error, and what it costs to load."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from coppelius.arena.release import Plan, Record, make_release
+from coppelius.catalog import IMAGES, declaration
+from coppelius.cli import checkout, commands, output
+from coppelius.cli.commands import COMMANDS, run
+from coppelius.isa.refusal import Refusal
+
+ROOT = Path(__file__).resolve().parents[2]
+EXIT = bytes.fromhex("4d790000000000000000800300ea0f00")  # nvdisasm: EXIT, stall 5
+ACCEPTED = {"scoreboard": "accepted"}
+
+
+class Outcome(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def outcome(*arguments: str) -> Outcome:
+        status = run(arguments)
+        return Outcome(status, *capsys.readouterr())
+
+    return outcome
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with nothing built, and the working folder below its root."""
+    (tmp_path / "dodo.py").touch()
+    (tmp_path / "coppelius").mkdir()
+    (tmp_path / "coppelius" / "catalog.py").touch()
+    monkeypatch.chdir(tmp_path / "coppelius")
+    return tmp_path
+
+
+@pytest.fixture
+def released(tree: Path) -> Path:
+    """The same with a release of every image, one instruction each."""
+    records = [Record(i.identity, EXIT, 256 * n, 12, declaration(i), ACCEPTED) for n, i in enumerate(IMAGES)]
+    folder = tree / "build" / "sm86"
+    folder.mkdir(parents=True)
+    made = make_release(Plan("sm86", "bf16", 0x100000000, 256), records)
+    (folder / "manifest.json").write_bytes(made.manifest_bytes)
+    return tree
+
+
+@pytest.mark.usefixtures("tree")
+def test_images_before_any_release(call: Callable[..., Outcome]) -> None:
+    made = call("images")
+    lines = made.out.splitlines()
+    assert (made.status, made.err, len(lines)) == (0, "", 1 + len(IMAGES))
+    assert lines[0].split() == ["#", "image", "registers", "block", "shared", "grid", "bytes", "address", "kernel"]
+    assert lines[1].split() == ["0", "fill", "16", "256", "0", "ceil_div(count,", "1024)", "-", "-", "fill:fill"]
+    assert "demand" in lines[-1]
+
+
+@pytest.mark.usefixtures("released")
+def test_images_after_a_release(call: Callable[..., Outcome]) -> None:
+    lines = call("images").out.splitlines()
+    assert lines[2].split()[-3:] == ["16", "0x100000100", "copy:copy"]
+    assert lines[-1].split()[2] == "12"  # demand, resolved by the release
+
+
+@pytest.mark.usefixtures("released")
+def test_images_as_json(call: Callable[..., Outcome]) -> None:
+    made = json.loads(call("images", "--json").out)
+    assert made["version"] == 1
+    assert [image["identity"] for image in made["images"]] == [image.identity for image in IMAGES]
+    row = made["images"][5]
+    assert (row["identity"], row["grid"]) == ("scale", ["ceil_div(count, 1024)", 1, 1])
+    assert row["parameters"][2] == {"name": "factor", "kind": "scalar", "type": "f32", "offset": 0x170}
+    assert row["released"]["address"] == 0x100000500
+
+
+def test_images_work_outside_a_checkout(
+    call: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("images").status == 0
+
+
+@pytest.mark.usefixtures("released")
+def test_address(call: Callable[..., Outcome]) -> None:
+    assert call("address", "cast-down") == Outcome(0, "0x100000200\n", "")
+    made = json.loads(call("address", "cast-down", "--json").out)
+    assert made == {"version": 1, "identity": "cast-down", "target": "sm86", "address": 0x100000200}
+
+
+# fmt: off
+ERRORS = [
+    (("address", "gahter"),               2, "coppelius address: no image 'gahter'; nearest: gather\n"),
+    (("address", "zzz"),                  2, "coppelius address: no image 'zzz'; known: fill, copy, "),
+    (("address", "fill", "--target", "sm121"), 1,
+     "coppelius: no release for sm121 yet, run doit targets=sm121; built: sm86\n"),
+    (("address",),                        2, "coppelius address: Missing argument 'IDENTITY'.\n"),
+    (("show", "fil"),                     2, "coppelius show: no image 'fil'; nearest: fill\n"),
+    (("show", "fill", "--stage", "x"),    2, "coppelius show: Invalid value for '--stage': 'x' is not one of"),
+    (("show", "fill", "--stage", "guard"), 1,
+     "coppelius: fill: not built as far as guard; run doit guard:fill\n"),
+    (("imagse",),                         2, "coppelius: no command 'imagse'; nearest: images\n"),
+    (("images", "--jsno"),                2, "coppelius images: No such option"),
+]
+# fmt: on
+
+
+@pytest.mark.usefixtures("released")
+@pytest.mark.parametrize(("arguments", "status", "says"), ERRORS)
+def test_an_error_is_one_line_and_a_status(
+    call: Callable[..., Outcome], arguments: tuple[str, ...], status: int, says: str
+) -> None:
+    made = call(*arguments)
+    assert (made.status, made.out) == (status, "")
+    assert made.err.startswith(says)
+    assert made.err.count("\n") == 1
+
+
+def test_outside_a_checkout(call: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = call("address", "fill")
+    assert made.status == 1
+    assert made.err.startswith(f"coppelius: {tmp_path}: no checkout here or above")
+    assert made.err.count("\n") == 1
+
+
+def test_a_damaged_manifest_is_unusable_input(call: Callable[..., Outcome], released: Path) -> None:
+    for text, says in (("{", "Expecting property name"), ("[]", "not a manifest")):
+        (released / "build" / "sm86" / "manifest.json").write_text(text)
+        made = call("address", "fill")
+        assert made.status == 2
+        assert says in made.err
+
+
+def test_an_unreadable_file_is_unusable_input(call: Callable[..., Outcome], tree: Path) -> None:
+    folder = tree / "build" / "sm86" / "fill"
+    folder.mkdir(parents=True)
+    (folder / "emit.sass").write_bytes(b"\xff\xfe")
+    made = call("show", "fill", "--stage", "emit")
+    assert made.status == 2
+    assert made.err.startswith("coppelius: input is not text")
+
+
+EMITTED = (
+    ".target sm86\n"
+    "[B------:R-:W0:-:S02] S2R R0, SR_TID.X\n"
+    "[B0-----:R-:W-:Y:S05] EXIT {hidden=1}\n"
+)  # fmt: skip
+
+
+@pytest.fixture
+def built(tree: Path) -> Path:
+    folder = tree / "build" / "sm86" / "fill"
+    folder.mkdir(parents=True)
+    (folder / "emit.sass").write_text(EMITTED)
+    (folder / "halve.sass").write_text(EMITTED)
+    (folder / "material.bin").write_bytes(EXIT)
+    (folder / "lines.json").write_text(json.dumps([["kernels/fill.py", 12], ["kernels/fill.py", 30]]))
+    (folder / "origin.json").write_text("[1, null]")
+    return folder
+
+
+@pytest.mark.usefixtures("built")
+def test_show_with_source_lines(call: Callable[..., Outcome]) -> None:
+    assert call("show", "fill", "--stage", "emit").out == (
+        "0000  [B------:R-:W0:-:S02] S2R R0, SR_TID.X  kernels/fill.py:12\n"
+        "0010  [B0-----:R-:W-:Y:S05] EXIT {hidden=1}   kernels/fill.py:30\n"
+    )
+    # what halving made anew has no line of its own
+    assert [line.split()[-1] for line in call("show", "fill", "--stage", "halve").out.splitlines()] == [
+        "kernels/fill.py:30", "{hidden=1}",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("built")
+def test_show_as_json(call: Callable[..., Outcome]) -> None:
+    made = json.loads(call("show", "fill", "--stage", "emit", "--json").out)
+    assert made["instructions"][1] == {
+        "offset": 16, "control": "[B0-----:R-:W-:Y:S05]", "text": "EXIT {hidden=1}", "source": "kernels/fill.py:30",
+    }  # fmt: skip
+    assert {key: made[key] for key in ("version", "identity", "target", "stage")} == {
+        "version": 1, "identity": "fill", "target": "sm86", "stage": "emit",
+    }  # fmt: skip
+
+
+def test_show_objects_to_a_table_of_another_length(call: Callable[..., Outcome], built: Path) -> None:
+    (built / "origin.json").write_text("[0]")
+    made = call("show", "fill", "--stage", "halve")
+    assert made.status == 2
+    assert "1 lines for 2 instructions" in made.err
+
+
+def test_find_checkout_looks_upwards(tree: Path) -> None:
+    assert checkout.find_checkout(tree / "coppelius") == tree.resolve()
+    with pytest.raises(Refusal, match="no checkout here or above"):
+        checkout.find_checkout(tree.parent)
+
+
+def test_a_table_on_a_terminal_keeps_brackets_and_obeys_no_color(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "is_plain", lambda: False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    output.print_table(("image", "size"), [("[red]fill[/red]", 16)], right=("size",))
+    made = capsys.readouterr().out
+    assert "[red]fill[/red]" in made
+    assert "\x1b" not in made
+
+
+def test_ci_and_pipes_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.delenv("CI", raising=False)
+    assert not output.is_plain()
+    monkeypatch.setenv("CI", "true")
+    assert output.is_plain()
+
+
+def process(*arguments: str, cwd: Path = ROOT) -> Outcome:
+    made = subprocess.run(
+        [sys.executable, "-m", "coppelius", *arguments], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    return Outcome(made.returncode, made.stdout, made.stderr)
+
+
+def test_help_names_every_command_and_the_module_runs() -> None:
+    made = process("--help")
+    assert (made.status, made.err) == (0, "")
+    assert all(f"  {name} " in made.out for name in COMMANDS)
+    assert process("nonsense").status == 2
+
+
+def test_help_loads_no_command() -> None:
+    code = "import sys; from coppelius.cli.main import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    loaded = set(made.stderr.split())
+    assert not loaded & {"numpy", "rich", "networkx", "doit", "coppelius.catalog", "coppelius.cli.images"}
+
+
+def test_another_checkout_runs_its_own_code(tree: Path) -> None:
+    (tree / "coppelius" / "__init__.py").touch()
+    (tree / "coppelius" / "__main__.py").write_text("import sys; print('theirs', *sys.argv[1:])")
+    code = "from coppelius.cli.main import main; main()"
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    made = subprocess.run(
+        [sys.executable, "-P", "-c", code, "images"],
+        capture_output=True, text=True, cwd=tree / "coppelius", env=environment, check=True,
+    )  # fmt: skip
+    assert made.stdout == "theirs images\n"
+
+
+def test_every_command_of_the_table_that_exists_has_its_name() -> None:
+    for name, row in COMMANDS.items():
+        if (ROOT / "coppelius" / "cli" / f"{row.module}.py").is_file():
+            command = commands.group.get_command(None, name)  # type: ignore[arg-type]
+            assert command is not None
+            assert command.name == name
