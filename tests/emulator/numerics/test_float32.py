@@ -6,6 +6,8 @@ import pytest
 from coppelius.emulator.numerics import float32
 from coppelius.emulator.numerics.rounding import F32, Rounding
 
+pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
+
 ONE = np.uint32(0x3F800000)
 
 

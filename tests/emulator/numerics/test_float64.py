@@ -4,6 +4,8 @@ import pytest
 from coppelius.emulator.numerics import float64
 from coppelius.emulator.numerics.rounding import F64, Rounding
 
+pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
+
 QUIET = 1 << 51
 
 

@@ -4,6 +4,8 @@ import pytest
 from coppelius.emulator.numerics import half
 from coppelius.emulator.numerics.rounding import BF16, F16, F32, Rounding
 
+pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
+
 HALVES = pytest.mark.parametrize("fmt", [F16, BF16], ids=lambda f: f.name)
 
 

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from coppelius.emulator.numerics.rounding import (
+
+pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
     BF16,
     F16,
     F32,
