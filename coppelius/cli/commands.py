@@ -19,11 +19,12 @@ _INTERRUPTED = 130  # published: what a shell reports for SIGINT
 
 
 class Row(NamedTuple):
-    """Where a command lives, and its line of the help."""
+    """Where a command lives, its line of the help, and whether it works on a checkout."""
 
     module: str
     attribute: str
     summary: str
+    on_checkout: bool = True
 
 
 # fmt: off
@@ -35,6 +36,12 @@ COMMANDS = {
     "graph":    Row("graph",    "graph_command",    "The build graph as a picture or as data."),
 }
 # fmt: on
+
+
+def works_on_checkout(arguments: Sequence[str]) -> bool:
+    """Whether the command that is called works on a checkout, and so must run that checkout's code."""
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
+    return name in COMMANDS and COMMANDS[name].on_checkout
 
 
 class LazyGroup(click.Group):

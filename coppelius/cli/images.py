@@ -1,6 +1,5 @@
 """The table of images: the catalogue's declarations, and where the last release put them."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,8 +54,7 @@ def _row(number: int, image: Image, placed: Mapping[str, Any]) -> list[object]:
 
 def _entry(number: int, image: Image, placed: Mapping[str, Any]) -> dict[str, Any]:
     released = {key: placed[key] for key in ("offset", "address", "bytes", "registers", "sha256")} if placed else None
-    options = json.loads(json.dumps(dict(image.options)))
     return {
-        "identity": image.identity, "index": number, "kernel": image.kernel, "options": options,
+        "identity": image.identity, "index": number, "kernel": image.kernel, "options": dict(image.options),
         **declaration(image), "released": released,
     }  # fmt: skip

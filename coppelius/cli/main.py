@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
+    from coppelius.cli.commands import run, works_on_checkout
+
     if arguments is None:
-        from coppelius.cli.checkout import hand_over
-
-        hand_over()
         arguments = sys.argv[1:]
-    from coppelius.cli.commands import run
+        if works_on_checkout(arguments):
+            from coppelius.cli.checkout import hand_over
 
+            hand_over()
     return run(arguments)

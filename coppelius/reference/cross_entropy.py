@@ -19,6 +19,13 @@ class Loss(NamedTuple):
     magnitude: Floats
 
 
+class Backward(NamedTuple):
+    """The gradient of the logits and the largest term that met in each element."""
+
+    dlogits: Floats
+    terms: Floats
+
+
 def cross_entropy(logits: NDArray[Any], targets: NDArray[np.uint32]) -> Loss:
     """Both statistics of each row."""
     wide = np.asarray(logits, np.float64)
@@ -32,11 +39,11 @@ def cross_entropy(logits: NDArray[Any], targets: NDArray[np.uint32]) -> Loss:
 
 def cross_entropy_backward(
     logits: NDArray[Any], lse: NDArray[Any], targets: NDArray[np.uint32], scale: float
-) -> Floats:
-    """dlogits in float64."""
-    wide = np.exp(np.asarray(logits, np.float64) - np.asarray(lse, np.float64)[:, None])
-    known = np.flatnonzero(np.asarray(targets) < wide.shape[1])
-    wide[known, np.asarray(targets)[known]] -= 1.0
-    out = np.zeros_like(wide)
-    out[known] = wide[known] * np.float64(np.float32(scale))
-    return out
+) -> Backward:
+    """dlogits [rows, V] in float64."""
+    probs = np.exp(np.asarray(logits, np.float64) - np.asarray(lse, np.float64)[:, None])
+    known = np.asarray(targets) < probs.shape[1]
+    hot = np.zeros_like(probs)
+    hot[np.flatnonzero(known), np.asarray(targets)[known]] = 1.0
+    factor = np.where(known, np.float64(np.float32(scale)), 0.0)[:, None]
+    return Backward((probs - hot) * factor, np.maximum(probs, hot) * np.abs(factor))

@@ -251,11 +251,15 @@ def test_another_checkout_runs_its_own_code(tree: Path) -> None:
     (tree / "coppelius" / "__main__.py").write_text("import sys; print('theirs', *sys.argv[1:])")
     code = "from coppelius.cli.main import main; main()"
     environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    made = subprocess.run(
-        [sys.executable, "-P", "-c", code, "images"],
-        capture_output=True, text=True, cwd=tree / "coppelius", env=environment, check=True,
-    )  # fmt: skip
-    assert made.stdout == "theirs images\n"
+
+    def out(argument: str) -> str:
+        command = [sys.executable, "-P", "-c", code, argument]
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tree / "coppelius", env=environment, check=True
+        ).stdout
+
+    assert out("images") == "theirs images\n"
+    assert out("--help").startswith("Usage: coppelius")  # asks nothing of a checkout, so runs none of its code
 
 
 def test_every_command_of_the_table_that_exists_has_its_name() -> None:
