@@ -5,8 +5,6 @@ unreadable input with 2.  Anything else is a defect of this program and keeps it
 """
 
 import importlib
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -105,10 +103,6 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(error.format_message(), error.exit_code, context.command_path if context else "coppelius")
     except Refusal as refusal:
         return _fail(str(refusal), REFUSED)
-    except BrokenPipeError:
-        # the reader has seen enough; keep the interpreter from complaining as it closes stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         return _fail(f"{error.filename or 'input'}: {error.strerror or error}", UNUSABLE)
     except UnicodeDecodeError as error:

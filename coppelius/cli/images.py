@@ -10,8 +10,8 @@ from coppelius.cli.checkout import find_checkout
 from coppelius.cli.output import print_json, print_table
 from coppelius.isa.refusal import Refusal
 
-COLUMNS = ("#", "image", "registers", "block", "shared", "grid", "bytes", "address", "kernel")
-RIGHT = ("#", "registers", "block", "shared", "bytes")
+COLUMNS = ("#", "image", "regs", "block", "shared", "grid", "bytes", "address")
+RIGHT = ("#", "regs", "block", "shared", "bytes")
 
 
 @click.command("images")
@@ -27,7 +27,7 @@ def images_command(target: str, as_json: bool) -> None:
         print_json(target=target, images=[_entry(n, i, placed.get(i.identity, {})) for n, i in enumerate(IMAGES)])
         return
     rows = [_row(number, image, placed.get(image.identity, {})) for number, image in enumerate(IMAGES)]
-    print_table(COLUMNS, rows, right=RIGHT)
+    print_table(COLUMNS, rows, right=RIGHT, fold=("grid",))
 
 
 def _placed(target: str) -> Mapping[str, Mapping[str, Any]]:
@@ -45,10 +45,8 @@ def _row(number: int, image: Image, placed: Mapping[str, Any]) -> list[object]:
     registers = image.registers or placed.get("registers", "demand")
     address = f"{placed['address']:#x}" if placed else "-"
     grid = " x ".join(str(entry) for entry in image.grid if entry != 1) or "1"
-    kernel = image.kernel.removeprefix("coppelius.kernels.")
     return [
-        number, image.identity, registers, image.block_x, image.shared_bytes, grid,
-        placed.get("bytes", "-"), address, kernel,
+        number, image.identity, registers, image.block_x, image.shared_bytes, grid, placed.get("bytes", "-"), address,
     ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import click
 
@@ -26,14 +26,22 @@ def is_plain() -> bool:
     return not sys.stdout.isatty() or bool(os.environ.get("CI"))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Iterable[str] = ()) -> None:
-    """A table with these column titles; those in `right` are aligned to the right."""
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    right: Iterable[str] = (),
+    fold: Iterable[str] = (),
+) -> None:
+    """A table with these column titles.
+
+    Those in `right` are aligned to the right; those in `fold` give way on a narrow terminal.
+    """
     cells = [[str(cell) for cell in row] for row in rows]
     to_right = frozenset(right)
     if is_plain():
         _print_columns(columns, cells, to_right)
     else:
-        _print_rich(columns, cells, to_right)
+        _print_rich(columns, cells, to_right, frozenset(fold))
 
 
 def _print_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str]) -> None:
@@ -46,15 +54,18 @@ def _print_columns(columns: Sequence[str], rows: Sequence[Sequence[str]], right:
         click.echo("  ".join(cells).rstrip())
 
 
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str]) -> None:
+def _print_rich(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str], fold: frozenset[str]
+) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for title in columns:
-        table.add_column(title, justify="right" if title in right else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if title in right else "left"
+        table.add_column(title, justify=side, overflow="fold", no_wrap=title not in fold)
     for row in rows:
         table.add_row(*map(Text, row))  # as Text: brackets in a cell are not Rich's markup
     Console(no_color="NO_COLOR" in os.environ).print(table)

@@ -151,5 +151,5 @@ def test_a_bad_plan_is_refused(change: dict[str, int], says: str) -> None:
 
 
 def test_equal_inputs_give_equal_bytes_whatever_the_order_of_the_checks() -> None:
-    turned = [replace(r, checks=dict(reversed(r.checks.items()))) for r in RECORDS]
+    turned = [replace(r, checks=dict(reversed(list(r.checks.items())))) for r in RECORDS]
     assert make_release(PLAN, RECORDS).manifest_bytes == make_release(PLAN, turned).manifest_bytes
