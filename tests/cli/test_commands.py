@@ -48,7 +48,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def released(tree: Path) -> Path:
     """The same with a release of every image, one instruction each."""
-    records = [Record(i.identity, EXIT, 256 * n, 12, declaration(i), ACCEPTED) for n, i in enumerate(IMAGES)]
+    records = [Record(i.identity, FADD, 256 * n, 12, declaration(i), ACCEPTED) for n, i in enumerate(IMAGES)]
     folder = tree / "build" / "sm86"
     folder.mkdir(parents=True)
     made = make_release(Plan("sm86", "bf16", 0x100000000, 256), records)
@@ -164,7 +164,7 @@ def built(tree: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "emit.sass").write_text(EMITTED)
     (folder / "halve.sass").write_text(EMITTED)
-    (folder / "material.bin").write_bytes(EXIT)
+    (folder / "material.bin").write_bytes(FADD)
     (folder / "lines.json").write_text(json.dumps([["kernels/fill.py", 12], ["kernels/fill.py", 30]]))
     (folder / "origin.json").write_text("[1, null]")
     return folder
@@ -191,6 +191,11 @@ def test_show_as_json(call: Callable[..., Outcome]) -> None:
     assert {key: made[key] for key in ("version", "identity", "target", "stage")} == {
         "version": 1, "identity": "fill", "target": "sm86", "stage": "emit",
     }  # fmt: skip
+
+
+def test_show_decodes_the_machine_words(call: Callable[..., Outcome], built: Path) -> None:
+    (built / "origin.json").write_text("[1]")
+    assert call("show", "fill").out == "0000  [B------:R-:W-:-:S04] FADD R0, R1, R2  kernels/fill.py:30\n"
 
 
 def test_show_objects_to_a_table_of_another_length(call: Callable[..., Outcome], built: Path) -> None:
