@@ -16,7 +16,7 @@ from coppelius.cli.commands import COMMANDS, run
 from coppelius.isa.refusal import Refusal
 
 ROOT = Path(__file__).resolve().parents[2]
-EXIT = bytes.fromhex("4d790000000000000000800300ea0f00")  # nvdisasm: EXIT, stall 5
+FADD = bytes.fromhex("21720001020000000000000000e80f00")  # nvdisasm: FADD R0, R1, R2
 ACCEPTED = {"scoreboard": "accepted"}
 
 
