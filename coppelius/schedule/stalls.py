@@ -43,11 +43,15 @@ def floor(instruction: Instruction) -> int:
 
 @dataclass
 class Stalls:
-    """The pass over one program; `cycles` is the result, `missing` the distances it could not give."""
+    """The pass over one program; `cycles` is the result, `missing` the distances it could not give.
+
+    `among`: if given, only distances to or from these instructions are looked at.
+    """
 
     rows: Sequence[Instruction]
     blocks: Sequence[Block]
     pins: Sequence[Mapping[str, int]]
+    among: frozenset[int] | None = None
     cycles: list[int] = field(default_factory=list)
     missing: dict[int, int] = field(default_factory=dict)
 
@@ -106,6 +110,8 @@ class Stalls:
         """Cycles missing before instruction i may issue."""
         lacking = 0
         row, op = self.rows[i], self.ops[i]
+        if self.among is not None and i not in self.among:
+            state = {k: v for k, v in state.items() if k[2] in self.among}
         for touch in self.reads[i]:
             for (_, _, p, _), elapsed in _of(state, touch, "w"):
                 need = max((raw_cycles(self.ops[p], w, op, touch) for w in self._written(p, touch)), default=0)

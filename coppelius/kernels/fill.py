@@ -1,0 +1,24 @@
+"""fill: out[i] = value, 32 bits each."""
+
+from __future__ import annotations
+
+from coppelius.builder.kernel import Kernel
+from coppelius.isa.operands import P
+from coppelius.kernels.quads import LANES, quads
+
+
+def fill(k: Kernel) -> None:
+    """Four elements a thread; one 128-bit store."""
+    q = quads(k)
+    out = q.pointer("out", 4)
+    value = k.vector("value", LANES)
+    for lane in range(LANES):
+        k.MOV(value[lane], k.parameter("value"))
+    with q.whole():
+        k.STG_E_128(k.at(out), value)
+
+    def one(lane: int, present: P) -> None:
+        k.STG_E(k.at(out, 4 * lane), value[lane], guard=present)
+
+    q.tail(one)
+    k.finish()
