@@ -26,5 +26,5 @@ def block_sum(k: Kernel, name: str, value: R, *, thread: R, warps: int, slot: in
     sums = k.LDS_128(f"{name}.sums", Address(RZ, slot))
     out: R = k.FADD(f"{name}.01", sums[0], sums[1])
     for other in range(2, warps):
-        out: R = k.FADD(f"{name}.{other}", out, sums[other])
+        out = k.FADD(f"{name}.{other}", out, sums[other])
     return out
