@@ -47,9 +47,7 @@ class Parameter:
         if self.kind not in ("pointer", "scalar"):
             raise Refusal(f"parameter {self.name}: unknown kind {self.kind!r}; known: pointer, scalar")
         if self.type not in TYPE_BYTES:
-            raise Refusal(
-                f"parameter {self.name}: unknown type {self.type!r}; known: {', '.join(TYPE_BYTES)}"
-            )
+            raise Refusal(f"parameter {self.name}: unknown type {self.type!r}; known: {', '.join(TYPE_BYTES)}")
         if self.kind == "scalar" and (self.type == "half" or self.shape):
             raise Refusal(f"parameter {self.name}: a scalar is f32, u32 or u64, and has no shape")
 
@@ -202,9 +200,7 @@ def _row(identity: str, kernel: str, options: Mapping[str, int], registers: int 
          block_x: int, shared_bytes: int, grid: _Grid, parameters: str) -> Image:  # fmt: skip
     module, _, function = kernel.partition(":")
     kernel = f"coppelius.kernels.{module}:{function or module}"
-    return Image(
-        identity, kernel, options, registers, block_x, shared_bytes, grid, parse_parameters(parameters)
-    )
+    return Image(identity, kernel, options, registers, block_x, shared_bytes, grid, parse_parameters(parameters))
 
 
 _BY_COUNT = ("ceil_div(count, 1024)", 1, 1)
@@ -229,21 +225,23 @@ IMAGES = admit((
 
     # Rows of the model's width: one block a row, 128 threads of four columns each, so that a row is one
     # vector load and its reduction stays inside the block.
-    _row("gather", "gather", {},                                               40, 128,   0, ("rows", 1, 1),
+    _row("gather", "gather", {"width": 512},                                   40, 128,   0, ("rows", 1, 1),
          "out f32[rows, 512]; table f32[vocabulary, 512]; tokens u32[rows]; vocabulary u32"),
     _row("layernorm-forward", "layernorm:layernorm_forward", {"width": 512},   40, 128, 128, ("rows", 1, 1),
          "out half[rows, 512]; mean f32[rows]; rstd f32[rows]; "
          "x f32[rows, 512]; gain f32[512]; bias f32[512]; epsilon f32"),
 
     # Head tiles: one block a 64 x 64 tile of halves, no shared memory.  128 threads because each then
-    # turns a 4 x 8 piece in registers: four 16-byte loads, sixteen registers in and sixteen out, which
-    # with addresses fits 40 registers; grid = tiles of a group (1024 / 64), groups.
+    # turns an 8 x 4 piece in registers: sixteen in and four out at a time, which with addresses fits 40;
+    # 256 would halve the piece and its sectors, 64 would need more registers than 40.  Grid: the tiles of
+    # a group (1024 / 64), groups.
     _row("transpose-g8-r1024-c64", "transpose", {"groups": 8, "rows": 1024, "columns": 64},
          40, 128, 0, (16, 8, 1),
          "out half[8, 64, 1024]; source half[8, 1024, 64]"),
 
     # One value a row: a thread a row, too little work for a block of its own.
-    _row("loss-target-gather", "loss_target_gather", {}, None, 256, 0, ("ceil_div(rows, 256)", 1, 1),
+    _row("loss-target-gather", "loss_target_gather", {"vocabulary": 12288},
+         None, 256, 0, ("ceil_div(rows, 256)", 1, 1),
          "correct f32[rows]; logits f32[rows, 12288]; targets u32[rows]; rows u32"),
 ))
 # fmt: on

@@ -70,9 +70,7 @@ def test_declaration_of_a_row_in_full() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("count", "blocks"), [(0, 0), (1, 1), (1023, 1), (1024, 1), (1025, 2), (6_291_456, 6144)]
-)
+@pytest.mark.parametrize(("count", "blocks"), [(0, 0), (1, 1), (1023, 1), (1024, 1), (1025, 2), (6_291_456, 6144)])
 def test_elementwise_grid_covers_any_count(count: int, blocks: int) -> None:
     assert [grid.evaluate(entry, {"count": count}) for entry in ADD.grid] == [blocks, 1, 1]
 
@@ -94,7 +92,8 @@ def test_transpose_tiles_cover_its_matrices() -> None:
 def test_literal_dimensions_are_the_models() -> None:
     sizes = {d for image in IMAGES for p in image.parameters for d in p.dimensions if isinstance(d, int)}
     assert sizes <= {model.WIDTH, model.SEQUENCE, model.HEADS, model.HEAD_WIDTH, model.VOCABULARY}
-    assert BY_NAME["layernorm-forward"].options == {"width": model.WIDTH}
+    assert BY_NAME["layernorm-forward"].options == BY_NAME["gather"].options == {"width": model.WIDTH}
+    assert BY_NAME["loss-target-gather"].options == {"vocabulary": model.VOCABULARY}
 
 
 def test_parameter_bank_is_the_published_count() -> None:

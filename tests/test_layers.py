@@ -38,7 +38,7 @@ LAYERS = {
     "coppelius.isa":                 Layer(others=("numpy",)),
     "coppelius.program":             Layer(others=("numpy",)),
     "coppelius.builder":             Layer(_c("program")),
-    "coppelius.kernels":             Layer(_c("builder"), isa=("coppelius.isa.operands",)),
+    "coppelius.kernels":             Layer(_c("builder"), isa=_c("isa.operands", "isa.refusal")),
     "coppelius.schedule":            Layer(_c("program"), ("numpy", "networkx")),
     # guard and compaction ask the checkers; nothing else of the scheduler knows them
     "coppelius.schedule.late_reads": Layer(_c("program", "schedule", "check"), ("numpy",)),

@@ -64,7 +64,8 @@ def source_lines(folder: Path, stage: str, count: int) -> list[str]:
     path = folder / "lines.json"
     if not path.is_file():
         return [""] * count
-    emitted = [f"{file}:{line}" for file, line in read_json(path)]
+    table = read_json(path)
+    emitted = [f"{table['files'][file]}:{line}" for file, line, _region in table["lines"]]
     origin = list(range(len(emitted))) if stage == "emit" else read_json(folder / "origin.json")
     if len(origin) != count:
         raise unreadable(path, f"{len(origin)} lines for {count} instructions")

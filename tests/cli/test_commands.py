@@ -157,6 +157,8 @@ EMITTED = (
     "[B0-----:R-:W-:Y:S05] EXIT {hidden=1}\n"
 )  # fmt: skip
 
+LINES = {"files": ["kernels/fill.py"], "lines": [[0, 12, ""], [0, 30, "tail"]]}
+
 
 @pytest.fixture
 def built(tree: Path) -> Path:
@@ -165,7 +167,7 @@ def built(tree: Path) -> Path:
     (folder / "emit.sass").write_text(EMITTED)
     (folder / "halve.sass").write_text(EMITTED)
     (folder / "material.bin").write_bytes(FADD)
-    (folder / "lines.json").write_text(json.dumps([["kernels/fill.py", 12], ["kernels/fill.py", 30]]))
+    (folder / "lines.json").write_text(json.dumps(LINES))
     (folder / "origin.json").write_text("[1, null]")
     return folder
 
