@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coppelius.isa.access import Touch
-from coppelius.isa.control import MAX_STALL, NO_BARRIER
+from coppelius.isa.control import BARRIERS, MAX_STALL, NO_BARRIER
 from coppelius.isa.latency import (
     SET_TO_DEPBAR,
     SET_TO_WAIT,
@@ -32,8 +32,9 @@ HORIZON = 40  # no distance in the grid is longer
 # what compiled code leaves after these, though nothing reads their results (facts 3.4)
 _FLOORS = {"BRA": 5, "EXIT": 5, "BSYNC": 5, "MEMBAR": 6, "BAR": 6, "CCTL": 5, "WARPSYNC": 5}
 
-Key = tuple[str, int, int, str]  # space, register, instruction, "w" or "r"
-State = dict[Key, int]  # least cycles since that instruction issued
+Register = tuple[str, int]  # space, number; ("SB", n) is scoreboard n
+InFlight = dict[tuple[int, str], int]  # (instruction, "w" or "r") -> cycles from its issue to the block's start
+State = dict[Register, InFlight]
 
 
 def floor(instruction: Instruction) -> int:
@@ -81,83 +82,96 @@ class Stalls:
         grew = False
         while queue:
             block = by_start[queue.pop(0)]
-            state, raised = self._walk(block, dict(states[block.start]))
+            state, raised = self._walk(block, states[block.start])
             grew |= raised
             for target in block.following:
                 if _merge(states[target], state) and target not in queue:
                     queue.append(target)
         return grew
 
-    def _walk(self, block: Block, state: State) -> tuple[State, bool]:
+    def _walk(self, block: Block, entry: State) -> tuple[State, bool]:
+        """The block's instructions in order; in flight at its end, and whether a stall grew.
+
+        Inside, the state holds the time of issue, entries from before the block being negative.
+        """
+        state: State = {r: {k: -v for k, v in held.items()} for r, held in entry.items()}
         grew = False
+        now = 0
         for i in range(block.start, block.end):
-            lacking = self._lack(state, i)
-            if lacking > 0:
-                given = self._raise(block, i, lacking)
+            ready, cause = self._ready(state, i)
+            if ready > now:
+                given = self._raise(block, i, cause, ready - now)
                 grew |= given > 0
-                if i > block.start and given:
-                    state = {k: v + given for k, v in state.items()}
-            self._enter(state, i)
-            stall = self._effective(i)
-            state = {k: v + stall for k, v in state.items() if v + stall < HORIZON}
-        return state, grew
+                now += given if i > block.start else 0
+            self._enter(state, i, now)
+            now += self.cycles[i] or HORIZON
+        left: State = {}
+        for register, held in state.items():
+            fresh = {k: now - v for k, v in held.items() if now - v < HORIZON}
+            if fresh:
+                left[register] = fresh
+        return left, grew
 
-    def _effective(self, i: int) -> int:
-        """Cycles this stall gives; 0 with the yield drains, which outlasts any fixed latency."""
-        return self.cycles[i] or HORIZON
-
-    def _lack(self, state: State, i: int) -> int:
-        """Cycles missing before instruction i may issue."""
-        lacking = 0
-        row, op = self.rows[i], self.ops[i]
-        if self.among is not None and i not in self.among:
-            state = {k: v for k, v in state.items() if k[2] in self.among}
+    def _ready(self, state: State, i: int) -> tuple[int, int]:
+        """The earliest time at which instruction i may issue, and the instruction that says so."""
+        ready = (-HORIZON, i)
+        op = self.ops[i]
         for touch in self.reads[i]:
-            for (_, _, p, _), elapsed in _of(state, touch, "w"):
-                need = max((raw_cycles(self.ops[p], w, op, touch) for w in self._written(p, touch)), default=0)
-                lacking = max(lacking, need - elapsed)
+            for (p, kind), issued in self._held(state, touch, i):
+                if kind == "w":
+                    needs = (raw_cycles(self.ops[p], w, op, touch) for w in self.writes[p] if _same(w, touch))
+                    ready = max(ready, (issued + max(needs, default=0), p))
         for touch in self.writes[i]:
-            for (_, _, p, _), elapsed in _of(state, touch, "w"):
-                need = max((waw_cycles(self.ops[p], w, op, touch) for w in self._written(p, touch)), default=0)
-                lacking = max(lacking, need - elapsed)
-            for (_, _, p, _), elapsed in _of(state, touch, "r"):
-                reads = (t for t in self.reads[p] if _same(t, touch))
-                need = max((war_cycles(self.ops[p], t, op, touch) for t in reads), default=0)
-                lacking = max(lacking, need - elapsed)
-        wait = row["wait"]
-        need = SET_TO_DEPBAR if stem(row) == "DEPBAR" else SET_TO_WAIT
-        for b in range(6):
+            for (p, kind), issued in self._held(state, touch, i):
+                if kind == "w":
+                    needs = (waw_cycles(self.ops[p], w, op, touch) for w in self.writes[p] if _same(w, touch))
+                else:
+                    needs = (war_cycles(self.ops[p], t, op, touch) for t in self.reads[p] if _same(t, touch))
+                ready = max(ready, (issued + max(needs, default=0), p))
+        wait = self.rows[i]["wait"]
+        need = SET_TO_DEPBAR if stem(self.rows[i]) == "DEPBAR" else SET_TO_WAIT
+        for b in range(BARRIERS):
             if wait >> b & 1:
-                for _, elapsed in _of(state, Touch("", "SB", b), "w"):
-                    lacking = max(lacking, need - elapsed)
-        return lacking
+                for (p, _), issued in self._held(state, Touch("", "SB", b), i):
+                    ready = max(ready, (issued + need, p))
+        return ready
 
-    def _written(self, producer: int, touch: Touch) -> list[Touch]:
-        return [w for w in self.writes[producer] if _same(w, touch)]
+    def _held(self, state: State, touch: Touch, i: int) -> list[tuple[tuple[int, str], int]]:
+        held = state.get((touch.space, touch.number))
+        if not held:
+            return []
+        if self.among is None or i in self.among:
+            return list(held.items())
+        return [(k, v) for k, v in held.items() if k[0] in self.among]
 
-    def _enter(self, state: State, i: int) -> None:
-        """Put what instruction i leaves in flight into the state, zero cycles old."""
-        if not self.variable[i]:
-            for t in self.writes[i]:
-                state[t.space, t.number, i, "w"] = 0
+    def _enter(self, state: State, i: int, now: int) -> None:
+        """Put what instruction i leaves in flight into the state."""
+        row = self.rows[i]
         for t in self.reads[i]:
             if t not in self.late[i]:
-                state[t.space, t.number, i, "r"] = 0
-        row = self.rows[i]
+                state.setdefault((t.space, t.number), {})[i, "r"] = now
+        if not self.variable[i]:
+            for t in self.writes[i]:
+                state.setdefault((t.space, t.number), {})[i, "w"] = now
         for name in ("write_barrier", "read_barrier"):
             if row[name] != NO_BARRIER:
-                state["SB", row[name], i, "w"] = 0
+                state.setdefault(("SB", row[name]), {})[i, "w"] = now
 
-    def _raise(self, block: Block, i: int, lacking: int) -> int:
-        """Give the missing cycles to the instructions before i; how many a first instruction's path got."""
+    def _raise(self, block: Block, i: int, cause: int, lacking: int) -> int:
+        """Give the missing cycles to instructions from `cause` to the one before i; how many they got.
+
+        A stall that the kernel itself fixed stays, for the checkers to judge.
+        """
         if i == block.start:
-            return max((self._raise_at(p, p, lacking) for p in self.before[i]), default=0)
+            return max((self._raise_at(p, i, lacking) for p in self.before[i]), default=0)
         given = 0
-        for p in range(i - 1, block.start - 1, -1):
+        first = cause if block.start <= cause < i else block.start
+        for p in range(i - 1, first - 1, -1):
             given += self._raise_at(p, i, lacking - given, report=False)
             if given == lacking:
                 return given
-        self.missing[i] = max(self.missing.get(i, 0), lacking - given)
+        if not any("stall" in self.pins[p] for p in range(first, i)):
+            self.missing[i] = max(self.missing.get(i, 0), lacking - given)
         return given
 
     def _raise_at(self, p: int, where: int, lacking: int, *, report: bool = True) -> int:
@@ -174,14 +188,12 @@ def _same(a: Touch, b: Touch) -> bool:
     return a.space == b.space and a.number == b.number
 
 
-def _of(state: State, touch: Touch, kind: str) -> list[tuple[Key, int]]:
-    return [(k, v) for k, v in state.items() if k[0] == touch.space and k[1] == touch.number and k[3] == kind]
-
-
 def _merge(into: State, state: State) -> bool:
     changed = False
-    for key, elapsed in state.items():
-        if elapsed < into.get(key, HORIZON + 1):
-            into[key] = elapsed
-            changed = True
+    for register, held in state.items():
+        mine = into.setdefault(register, {})
+        for key, elapsed in held.items():
+            if elapsed < mine.get(key, HORIZON + 1):
+                mine[key] = elapsed
+                changed = True
     return changed
