@@ -12,7 +12,10 @@ IMMA is exact. DMMA is a chain of fused multiply-adds, k upwards (# published: M
 Registers are [warps, 32, n] uint32 arrays; negated operands are the caller's sign flips.
 """
 
+import math
+import threading
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +36,8 @@ from coppelius.emulator.numerics.rounding import (
 TF32 = Format("tf32", 32, 10, 0x7FFFFFFF)  # kept in 32 bits, the low 13 dropped (# published: MMA-Sim)
 FRACTION = 24  # bits kept by the alignment (# published)
 FLOORS = {F32: -132, F16: -20}  # published: MATLAB tensor-core models
-WARPS = 8  # a block: its products are 64 KiB of float64
+WARPS = 64  # a block: its products are 256 KiB of float32, still in the second-level cache
+FLOAT32_REACH = 51  # of an operand's exponent, for products and scales that float32 holds
 NO_TERM = -5000  # an exponent below all others
 
 
@@ -63,17 +67,44 @@ def hmma(
     return layout.scatter(result)
 
 
-def _exact(a: Array, b: Array, sums: Array, depth: int, source: Format, target: Format) -> Array:
-    """The steps of one block of warps: operands in float32 values, C in bits."""
-    x, y = a.astype(np.float64), b.astype(np.float64)
+def _exact(a: Array, b: Array, c_bits: Array, depth: int, source: Format, target: Format) -> Array:
+    """The steps of one block of warps: operands as float32 values, C and the result as bits."""
+    # warps last, so that every inner loop runs over them
+    x, y, sums = (np.ascontiguousarray(v.T) for v in (a, b, c_bits))
     ex, ey = _exponents(x, source), _exponents(y, source)
+    finite = bool(np.isfinite(x).all() and np.isfinite(y).all())
+    if not (finite and _narrow_enough(ex, ey)):
+        x, y = x.astype(np.float64), y.astype(np.float64)
     step = 4 if source is TF32 else 8
     for k in range(0, depth, step):
         take_a, take_b = _pairs(k, step, depth)
-        products = x.take(take_a, axis=1) * y.take(take_b, axis=1)
-        exponents = ex.take(take_a, axis=1) + ey.take(take_b, axis=1)
-        sums = _step(products, exponents, sums, target)
-    return sums
+        exponents = _taken(ex, take_a, 0)
+        exponents += _taken(ey, take_b, 1)
+        products = _taken(x, take_a, 2)
+        products *= _taken(y, take_b, 3)
+        sums = _step(products, exponents.max(axis=0), sums, target, finite)
+    return sums.T
+
+
+_room = threading.local()
+
+
+def _space(slot: int, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Working memory that stays: fresh pages from the system would cost more than the arithmetic."""
+    spaces: dict[int, Array] = _room.__dict__.setdefault("spaces", {})
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if slot not in spaces or spaces[slot].size < size:
+        spaces[slot] = np.empty(size, np.uint8)
+    room: Array = spaces[slot][:size].view(dtype).reshape(shape)
+    return room
+
+
+def _taken(rows: Array, index: Array, slot: int) -> Array:
+    """rows[index], in the slot's memory, where the caller may change it."""
+    out = _space(slot, (*index.shape, rows.shape[1]), rows.dtype)
+    # clip, because numpy would buffer the output of its checking mode
+    rows.take(index, axis=0, out=out, mode="clip")
+    return out
 
 
 @cache
@@ -84,22 +115,32 @@ def _pairs(start: int, step: int, depth: int) -> tuple[Array, Array]:
     return (m * depth + k).reshape(shape), (k * 8 + n).reshape(shape)
 
 
-def _step(products: Array, exponents: Array, c_bits: Array, target: Format) -> Array:
-    """[warps, step, 128] products and their exponents, [warps, 128] C; the rounded sum."""
-    c = _values(c_bits, target).astype(np.float64)
+def _narrow_enough(ex: Array, ey: Array) -> bool:
+    """Whether every product is exact in float32 and so is its aligned value."""
+    low = min(int(np.where(e == NO_TERM, np.int16(0), e).min()) for e in (ex, ey))
+    return low >= -FLOAT32_REACH and max(int(ex.max()), int(ey.max())) <= FLOAT32_REACH
+
+
+def _step(products: Array, top: Array, c_bits: Array, target: Format, finite: bool) -> Array:
+    """[step, 128, warps] products, the largest of their exponents, C as bits; the rounded sum as bits."""
+    c = _values(c_bits, target)
+    top = np.maximum(np.maximum(top, _exponents(c, target)), np.int16(FLOORS[target]))
+    c = c.astype(np.float64)
     special = None
-    if not (np.isfinite(products).all() and np.isfinite(c).all()):
-        lone = np.where(np.isfinite(products), 0.0, products).sum(axis=1)
+    if not (finite and np.isfinite(c).all()):
+        lone = np.where(np.isfinite(products), 0.0, products).sum(axis=0)
         special = lone + np.where(np.isfinite(c), 0.0, c)
-        products, c = (np.where(np.isfinite(v), v, 0.0) for v in (products, c))
-    top = np.maximum(exponents.max(axis=1), _exponents(c, target))
-    top = np.maximum(top, FLOORS[target])
+        products, c = (np.where(np.isfinite(v), v, v.dtype.type(0)) for v in (products, c))
     scale = _power(FRACTION - top)
-    terms = np.trunc(products * scale[:, None, :])
-    total = terms.sum(axis=1) + np.trunc(c * scale)
-    # + 0.0: an exact zero is positive
-    value = (total + 0.0) * _power(top - FRACTION)
-    return _round(value, special, target)
+    total = np.trunc(c * scale).astype(np.int32)
+    # in float32 the scale must be finite: a smaller one leaves products all zero in place and loses none
+    factor = scale if products.dtype == np.float64 else np.minimum(scale, 2.0**127).astype(np.float32)
+    products *= factor
+    # the cast truncates toward zero; nine terms below 2**26 stay below 2**30
+    aligned = _space(4, products.shape, np.int32)
+    np.copyto(aligned, products, casting="unsafe")
+    total += aligned.sum(axis=0, dtype=np.int32)
+    return _round(total * _power(top - FRACTION), special, target)
 
 
 def _round(value: Array, special: Array | None, target: Format) -> Array:
@@ -122,11 +163,12 @@ def _values(bits: Array, fmt: Format) -> Array:
 
 
 def _exponents(values: Array, fmt: Format) -> Array:
-    """Of float64 values: the format's own exponent, a subnormal's being the smallest; of zeros none."""
-    raw = ((values.view(np.int64) >> 52) & 0x7FF).astype(np.int16)
-    smallest = np.int16((-14 if fmt is F16 else -126) + 1023)
-    exponents = np.maximum(raw, smallest) - np.int16(1023)
-    return np.where(raw == 0, np.int16(NO_TERM), exponents)
+    """Of float32 values: the format's own exponent, a subnormal's being the smallest; of zeros none."""
+    raw = ((values.view(np.uint32) >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int16)
+    smallest = np.int16((-14 if fmt is F16 else -126) + 127)
+    exponents = np.maximum(raw, smallest) - np.int16(127)
+    exponents[values == 0] = NO_TERM
+    return exponents
 
 
 def _power(exponent: Array) -> Array:

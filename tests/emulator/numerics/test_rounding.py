@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from coppelius.emulator.numerics.rounding import (
-
-pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
     BF16,
     F16,
     F32,
@@ -18,6 +16,8 @@ pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
     sum_to_odd,
     unpack,
 )
+
+pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
 
 
 def test_highest_bit_of_every_power_and_its_neighbours():
