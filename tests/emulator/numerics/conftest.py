@@ -89,6 +89,26 @@ def patterns(fmt: Format, count: int, seed: int) -> Iterator[list[np.ndarray[Any
     yield [small[0], factor, small[1] | np.uint64(fmt.sign_mask)]
     addend = rng.integers(0, 4, count, dtype=np.uint64)
     yield [near[0], near[1], addend | (rng.integers(0, 2, count).astype(np.uint64) << np.uint64(fmt.width - 1))]
+    yield _almost_ties(fmt, count, rng)
+
+
+def _almost_ties(fmt: Format, count: int, rng: np.random.Generator) -> list[np.ndarray[Any, Any]]:
+    """An addend, subnormal or not, and a product that misses half its last unit by the least possible."""
+    f, one, sign = fmt.fraction_bits, fmt.bias, np.uint64(fmt.width - 1)
+    field = np.where(rng.random(count) < 0.5, rng.integers(0, 2, count), rng.integers(one, one + 4, count))
+    c = (field.astype(np.uint64) << np.uint64(f)) | rng.integers(0, 1 << f, count, dtype=np.uint64)
+    # exponents of the factors that make half a unit of c
+    total = np.maximum(field, 1) - one - f - 1
+    left, right = total // 2 + one, total - total // 2 + one
+    # (1 + u)(1 - u), just below 1, and (1 + u)(1 + u), just above
+    below = rng.random(count) < 0.5
+    a = (left.astype(np.uint64) << np.uint64(f)) | np.uint64(1)
+    b = np.where(
+        below, (right.astype(np.uint64) << np.uint64(f)) - np.uint64(2), right.astype(np.uint64) << np.uint64(f)
+    )
+    b = np.where(below, b, b | np.uint64(1))
+    signs = [rng.integers(0, 2, count).astype(np.uint64) << sign for _ in range(2)]
+    return [a ^ signs[0], b, c ^ signs[1]]
 
 
 def differences(got: Any, want: list[int], *operands: Any) -> list[str]:

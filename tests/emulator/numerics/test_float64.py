@@ -38,6 +38,20 @@ def test_add_and_mul(mode, twin):
     assert found == []
 
 
+def test_wide_shift_keeps_what_it_loses_as_a_last_bit():
+    rng = np.random.default_rng(0)
+    high, low = (rng.integers(0, 1 << 64, 140, dtype=np.uint64) for _ in range(2))
+    high[::3], low[1::3] = 0, 0
+    count = np.arange(140)
+    got = float64._shift_right(high, low, count)
+    for h, x, n, *out in zip(high.tolist(), low.tolist(), count.tolist(), *(v.tolist() for v in got), strict=True):
+        pair = h << 64 | x
+        if n < 127:
+            assert out[0] << 64 | out[1] == pair >> n | (pair & ((1 << n) - 1) != 0), n
+        else:  # every bit has gone into the last one
+            assert out[0] << 64 | out[1] == (pair != 0), n
+
+
 def test_multiply_wide_against_python_integers():
     rng = np.random.default_rng(0)
     a, b = (rng.integers(0, 1 << 64, 200, dtype=np.uint64) for _ in range(2))

@@ -6,7 +6,7 @@ import pytest
 from coppelius.emulator.numerics import matrix
 from coppelius.emulator.numerics.fragment import accumulator, operand_a, operand_b
 from coppelius.emulator.numerics.matrix import TF32
-from coppelius.emulator.numerics.rounding import BF16, F16, F32, F64, Rounding
+from coppelius.emulator.numerics.rounding import BF16, F16, F32, F64, Rounding, nearest_bf16, nearest_f16
 
 pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
 
@@ -141,6 +141,43 @@ def test_accumulation_truncates_and_overflow_is_infinite():
     a[0, 0, 0] = b[0, 0, 0] = 0x7F00  # bf16 2**127
     registers = [operand_a(16, 16, 16).scatter(a.reshape(1, -1)), operand_b(16, 16).scatter(b.reshape(1, -1))]
     assert layout.gather(matrix.hmma(*registers, layout.scatter(c), 16, BF16))[0, 0] == 0x7F800000
+
+
+def one_element(products, source, target):
+    """D[0, 0] of a step whose row and column hold these powers: (a, b) values, C zero."""
+    a, b = np.zeros((16, 8), np.float32), np.zeros((8, 8), np.float32)
+    for k, (x, y) in enumerate(products):
+        a[0, k], b[k, 0] = x, y
+    packed = [nearest_f16(v) if source is F16 else nearest_bf16(v) for v in (a, b)]
+    layout = accumulator(16, target.width)
+    layouts = operand_a(16, 8, 16), operand_b(8, 16)
+    registers = [x.scatter(v.reshape(1, -1)) for x, v in zip(layouts, packed, strict=True)]
+    c = layout.scatter(np.zeros((1, 128), target.dtype))
+    return int(layout.gather(matrix.hmma(*registers, c, 8, source, target))[0, 0])
+
+
+def p(exponent):
+    """Two factors of a power of two."""
+    return 2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2)
+
+
+def test_alignment_has_a_floor():
+    # f32, unit 2**-156: eight terms below 2**-149 add up, a smaller one than the unit is lost
+    assert one_element([p(-152)] * 8, BF16, F32) == 1
+    assert one_element([p(-149), (-(2.0**-78), 2.0**-79)], BF16, F32) == 1
+    assert one_element([p(-149), (-(2.0**-78), 2.0**-78)], BF16, F32) == 0
+    # f16, unit 2**-44: half of the smallest subnormal, and a little more
+    assert one_element([p(-25), p(-40)], F16, F16) == 1
+    assert one_element([p(-25), p(-46)], F16, F16) == 0
+
+
+def test_a_zero_does_not_take_part_in_the_alignment():
+    x = 1 + 2.0**-10
+    small = (x * 2.0**-5, x * 2.0**-5)
+    alone = one_element([small], F16, F32)
+    assert alone == int(np.float32(x * x * 2.0**-10).view(np.uint32))
+    assert one_element([small, (0.0, 2.0**15)], F16, F32) == alone
+    assert one_element([small, (2.0**-9, 2.0**11)], F16, F32) != alone
 
 
 @pytest.mark.parametrize(("depth", "source", "target"), SHAPES, ids=NAMES)
