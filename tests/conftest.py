@@ -44,6 +44,16 @@ def corpus() -> Path:
     return Path(folder)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the slow tests out of a run that chooses none by `-m` (`-m slow` runs them)."""
+    if config.getoption("markexpr"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keeps what was recorded; a worker tells its parent how many words were judged."""
     nvdisasm_oracle.save_recording()

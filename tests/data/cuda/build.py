@@ -7,6 +7,9 @@ Each source becomes PTX once (nvcc) and is assembled four ways, because each exe
     spill    ptxas -O3 -maxrregcount 24: spills to local memory
     newer    ptxas -O3 of the newest toolkit found: another scheduler, other container records
 
+Beside those: `relocatable/`, a cubin that a linker still has to join, and `fatbins/`, one source for two architectures
+and as PTX, plain and compressed in both ways.
+
 Run `python tests/data/cuda/build.py` where nvcc is found (PATH or NVCC); the cubins are kept in git, so
 that nobody else needs a toolkit. Tools named by environment: NVCC, PTXAS, NEWER_PTXAS.
 """
@@ -28,6 +31,11 @@ CUBINS = HERE / "cubins"
 FUNCTION = 2  # STT_FUNC, the low half of a symbol's st_info
 ENTRY = 0x10  # STO_CUDA_ENTRY in a symbol's st_other
 VARIANTS = {"O3": ["-O3"], "O0": ["-O0"], "spill": ["-O3"], "newer": ["-O3"]}
+FATBINS = {
+    "plain": ["-compress-mode=none"],
+    "lz4": ["-compress-mode=speed", "-Xfatbin=-compress-all"],
+    "zstd": ["-compress-mode=size"],
+}
 REGISTER_BOUND = {"tensor": 32}  # for `spill`; 24 where not named (a sparse MMA needs 30 at least)
 
 
@@ -63,6 +71,23 @@ def entries_of(cubin: Path) -> list[str]:
         )
 
 
+def build_relocatable(nvcc: Path) -> None:
+    """The cubin that still needs a linker."""
+    folder = HERE / "relocatable"
+    for source in sorted(folder.glob("*.cu")):
+        command = [nvcc, "-O3", "-rdc=true", "-cubin", "-arch=sm_86", "-o", source.with_suffix(".cubin"), source.name]
+        subprocess.run(command, cwd=folder, check=True)
+
+
+def build_fatbins(nvcc: Path) -> None:
+    """texture.cu for sm_80 and sm_86, and as PTX."""
+    (HERE / "fatbins").mkdir(exist_ok=True)
+    targets = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_86,code=[sm_86,compute_86]"]
+    for name, options in FATBINS.items():
+        command = [nvcc, "-O3", "-fatbin", *targets, *options, "-o", f"fatbins/{name}.fatbin", "texture.cu"]
+        subprocess.run(command, cwd=HERE, check=True)
+
+
 def main() -> None:
     """Compiles everything; stops at the first tool that complains."""
     nvcc, ptxas = find_tool("nvcc", "NVCC"), find_tool("ptxas", "PTXAS")
@@ -94,6 +119,8 @@ def main() -> None:
                         "kernels": entries_of(cubin),
                     }
                 )
+    build_relocatable(nvcc)
+    build_fatbins(nvcc)
     (HERE / "index.json").write_text(json.dumps(rows, indent=1) + "\n")
     print(f"{len(rows)} cubins, {sum(len(row['kernels']) for row in rows)} kernels")
 

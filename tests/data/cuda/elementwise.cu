@@ -131,3 +131,13 @@ extern "C" __global__ void many_parameters(double *out, char a, short b, int c, 
         out[6] = (double)(z >> 8);
     }
 }
+
+struct Table {
+    int value[3000];
+};
+
+// parameters over 4 KiB (another parameter base): out[i] = table.value[(i*7 + k) % 3000]
+extern "C" __global__ void large_parameter(int *out, const __grid_constant__ Table table, int k, int n) {
+    int i = INDEX;
+    if (i < n) out[i] = table.value[(i * 7 + k) % 3000];
+}
