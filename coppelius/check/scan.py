@@ -1,0 +1,321 @@
+"""One block of instructions front to back: which registers are in flight, and what covers them.
+
+An item is one register in flight: a result to come, an operand still to be read, a copy into shared memory
+still to land.  Nothing is removed when a wait comes: each wait notes what it covers (a scoreboard, the front of
+a queue), and an item is looked up when its register is next touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coppelius.check.facts import (
+    BARRIER,
+    COPY,
+    COUNTED_WAIT,
+    GROUP,
+    GROUP_QUEUE,
+    LATE_MEMORY,
+    LATE_XU,
+    PLAIN_WAIT,
+    SHARED_ACCESS,
+    SHARED_QUEUE,
+    XU_QUEUE,
+    Facts,
+)
+from coppelius.check.hazard import Hazard, register_name
+
+CHECK = "scoreboard"
+NO_SCOREBOARD = 7
+RESULT, LATE, COPIED = 0, 1, 2
+
+BITS = tuple(tuple(s for s in range(6) if mask >> s & 1) for mask in range(64))
+_ORDERED = (SHARED_QUEUE, XU_QUEUE, GROUP_QUEUE, LATE_MEMORY, LATE_XU)
+_QUEUES = LATE_XU + 1
+_NEVER = 1 << 30
+
+# (kind, register key, ordinal) -> (scoreboards that cover it, younger producers on its own scoreboard)
+State = dict[tuple[int, int, int], tuple[int, int]]
+
+
+class Item(NamedTuple):
+    """A register in flight.
+
+    position: its ordinal (of a copy: of its commit), -1 where it came into the block.  mask: scoreboards that
+    cover it.  queue: whose order covers it.  own: the scoreboard that counts it.  younger: later producers of its
+    queue on `own`, before this block.
+    """
+
+    position: int
+    mask: int
+    queue: int
+    cause: int
+    own: int
+    younger: int
+
+
+class Scan:
+    """A block with the items that come into it; `run`, then `found` holds the hazards."""
+
+    def __init__(self, facts: Sequence[Facts], entry: State | None = None) -> None:
+        self.facts = facts
+        self.last_wait = [-1] * 6
+        self.covered = [-2] * _QUEUES
+        self.last_set = [[-2] * _QUEUES for _ in range(6)]
+        self.setters: dict[tuple[int, int], list[int]] = {}
+        self.counted: dict[tuple[int, int], tuple[int, int]] = {}
+        self.last_barrier = -1
+        self.first_commit = NO_SCOREBOARD
+        self.results: dict[int, list[Item]] = {}
+        self.late: dict[int, list[Item]] = {}
+        self.copies: dict[int, Item] = {}
+        self.found: dict[tuple[int, int, str, str], Hazard] = {}
+        for (kind, key, ordinal), (mask, younger) in (entry or {}).items():
+            queue, own = queue_and_own(facts[ordinal], kind, mask)
+            item = Item(-1, mask, queue, ordinal, own, younger)
+            if kind == COPIED:
+                self.copies[ordinal] = item
+            else:
+                (self.results if kind == RESULT else self.late).setdefault(key, []).append(item)
+
+    def run(self, first: int, end: int) -> None:
+        """Scan the instructions [first, end)."""
+        facts, results, late = self.facts, self.results, self.late
+        for i in range(first, end):
+            f = facts[i]
+            if f.wait:
+                self._wait(i, f.wait)
+            if f.meaning:
+                self._special(i, f)
+            if results:
+                for key in f.touched:
+                    if key in results:
+                        self._touch_result(i, f, key)
+            if late:
+                for write in f.writes:
+                    if write[0] in late:
+                        self._overwrite(i, write[0])
+            if f.signals:
+                self._issue(i, f)
+            if self.copies and f.writes:
+                self._forget_copies(f)
+
+    def _wait(self, i: int, mask: int) -> None:
+        for s in BITS[mask]:
+            self.last_wait[s] = i
+            row = self.last_set[s]
+            for queue in _ORDERED:
+                if row[queue] > self.covered[queue]:
+                    self.covered[queue] = row[queue]
+
+    def _special(self, i: int, f: Facts) -> None:
+        if f.meaning == BARRIER:
+            self.last_barrier = i
+        elif f.meaning in (COUNTED_WAIT, PLAIN_WAIT):
+            self._depbar(i, f)
+        elif f.meaning == COPY:
+            self.copies[i] = Item(i, 0, 0, i, NO_SCOREBOARD, 0)
+        elif f.meaning == GROUP:
+            self._commit(i, f.write_barrier)
+        elif f.meaning == SHARED_ACCESS and self.copies:
+            self._read_copies(i, f)
+
+    def _depbar(self, i: int, f: Facts) -> None:
+        mask, scoreboard, count = f.depbar
+        if f.meaning == COUNTED_WAIT and count == 0:
+            mask |= 1 << scoreboard
+        self._wait(i, mask)
+        if f.meaning != COUNTED_WAIT or not count:
+            return
+        for queue in (SHARED_QUEUE, XU_QUEUE, GROUP_QUEUE):
+            setters = self.setters.get((queue, scoreboard), [])
+            done = setters[-count - 1] if len(setters) > count else -2
+            before, rest = self.counted.get((queue, scoreboard), (-2, _NEVER))
+            self.counted[queue, scoreboard] = (max(before, done), min(rest, count - len(setters)))
+
+    def _commit(self, i: int, scoreboard: int) -> None:
+        if scoreboard == NO_SCOREBOARD:
+            return
+        if self.first_commit == NO_SCOREBOARD:
+            self.first_commit = scoreboard
+        for ordinal, item in self.copies.items():
+            if not item.mask:
+                self.copies[ordinal] = Item(i, 1 << scoreboard, GROUP_QUEUE, ordinal, scoreboard, 0)
+
+    def _forget_copies(self, f: Facts) -> None:
+        """A shared address whose register is overwritten can no longer be compared."""
+        written = {w[0] for w in f.writes}
+        for ordinal in [o for o in self.copies if self.facts[o].shared[0] in written]:
+            del self.copies[ordinal]
+
+    def _read_copies(self, i: int, f: Facts) -> None:
+        base, low, high = f.shared
+        for ordinal, item in list(self.copies.items()):
+            its_base, its_low, its_high = self.facts[ordinal].shared
+            if not self.alive(item):
+                del self.copies[ordinal]
+            elif base == its_base and low < its_high and its_low < high:
+                name = f"[{register_name(base)}{max(low, its_low):+#x}]"
+                remedy = "commit with LDGDEPBAR and wait with DEPBAR.LE before the read"
+                self._report(i, ordinal, "read before copied", name, remedy)
+
+    def alive(self, item: Item) -> bool:
+        """Whether nothing has covered it yet."""
+        position, mask, queue, _, own, younger = item
+        for s in BITS[mask]:
+            if self.last_wait[s] > position:
+                return False
+        if queue and self.covered[queue] >= position:
+            return False
+        if self.counted and (queue, own) in self.counted:
+            done, rest = self.counted[queue, own]
+            return done < position if position >= 0 else rest > younger
+        return True
+
+    def _touch_result(self, i: int, f: Facts, key: int) -> None:
+        left = [item for item in self.results[key] if self.alive(item)]
+        if not left:
+            del self.results[key]
+            return
+        self.results[key] = left
+        read = any(k == key for k, _ in f.reads)
+        for item in left:
+            # results of one queue arrive in order, so the later write wins
+            if read or not (item.queue and item.queue == f.queue):
+                rule = "read after write" if read else "write after write"
+                self._report(i, item.cause, rule, register_name(key), _remedy(item, "write"))
+
+    def _overwrite(self, i: int, key: int) -> None:
+        barrier = self.last_barrier
+        left = [item for item in self.late[key] if self.alive(item) and barrier <= item.position]
+        if not left:
+            del self.late[key]
+            return
+        self.late[key] = left
+        for item in left:
+            self._report(i, item.cause, "write after read", register_name(key), _remedy(item, "read"))
+
+    def _report(self, i: int, cause: int, rule: str, name: str, remedy: str) -> None:
+        other = self.facts[cause].encoding.mnemonic
+        fact = _FACTS[rule].format(name=name, other=other)
+        self.found.setdefault((i, cause, rule, name), Hazard(i, cause, CHECK, rule, name, 1, 0, remedy, fact))
+
+    def _issue(self, i: int, f: Facts) -> None:
+        write, read = f.write_barrier, f.read_barrier
+        queue, late = f.queue, f.late_queue
+        write_bit = 0 if write == NO_SCOREBOARD else 1 << write
+        late_mask = write_bit | (0 if read == NO_SCOREBOARD else 1 << read)
+        # an instruction that may be skipped covers nothing but itself
+        if late_mask and not f.guarded:
+            if write_bit:
+                self.last_set[write][queue] = self.last_set[write][late] = i
+                self.setters.setdefault((queue, write), []).append(i)
+            if read != NO_SCOREBOARD:
+                self.last_set[read][late] = i
+        for key in f.results:
+            item = Item(i, write_bit, queue, i, write, 0)
+            kept = self.results.get(key, []) if f.guarded else []
+            self.results[key] = [*kept, item]
+        for key in f.late:
+            self.late.setdefault(key, []).append(Item(i, late_mask, late, i, read, 0))
+
+    def left(self) -> State:
+        """The items in flight at the block's end."""
+        state: State = {}
+        for kind, table in ((RESULT, self.results), (LATE, self.late)):
+            for key, items in table.items():
+                for item in items:
+                    if self.alive(item) and not (kind == LATE and self.last_barrier > item.position):
+                        state[kind, key, item.cause] = self._leaving(item)
+        for ordinal, item in self.copies.items():
+            if self.alive(item):
+                state[COPIED, self.facts[ordinal].shared[0], ordinal] = self._leaving(item)
+        return state
+
+    def _leaving(self, item: Item) -> tuple[int, int]:
+        mask = item.mask
+        for s in range(6):
+            if item.queue and self.last_set[s][item.queue] > item.position:
+                mask |= 1 << s
+        after = self.setters.get((item.queue, item.own), ())
+        return mask, min(63, item.younger + sum(p > item.position for p in after))
+
+
+_FACTS = {
+    "read after write": "{name} is read while {other} has still to write it",
+    "write after write": "{name} is written while {other} has still to write it",
+    "write after read": "{name} is written while {other} may still have to read it",
+    "read before copied": "shared {name} is read while {other} has still to fill it",
+}
+
+
+def _remedy(item: Item, which: str) -> str:
+    bit = item.own
+    if bit == NO_SCOREBOARD:
+        return f"give the earlier one a {which} barrier and wait for it here"
+    return f"wait for its scoreboard SB{bit} here or before"
+
+
+def queue_and_own(f: Facts, kind: int, mask: int) -> tuple[int, int]:
+    """The queue whose order covers an item of this instruction, and the scoreboard that counts it."""
+    if kind == RESULT:
+        return f.queue, f.write_barrier
+    if kind == LATE:
+        return f.late_queue, f.read_barrier
+    return (GROUP_QUEUE, mask.bit_length() - 1) if mask else (0, NO_SCOREBOARD)
+
+
+class Summary(NamedTuple):
+    """What a block does to the items that come into it, and those it leaves behind."""
+
+    waited: int
+    covered: tuple[int, ...]
+    added: tuple[int, ...]
+    barrier: bool
+    counted: dict[tuple[int, int], int]
+    setters: dict[tuple[int, int], int]
+    written: frozenset[int]
+    committed: int
+    left: State
+
+
+def summarise(scan: Scan, written: frozenset[int]) -> Summary:
+    """The summary of a block that `scan` has run over with nothing coming in; `written`: registers it overwrites."""
+    added = [0] * _QUEUES
+    for s in range(6):
+        for queue in _ORDERED:
+            if scan.last_set[s][queue] >= 0:
+                added[queue] |= 1 << s
+    return Summary(
+        sum(1 << s for s in range(6) if scan.last_wait[s] >= 0),
+        tuple(scan.covered),
+        tuple(added),
+        scan.last_barrier >= 0,
+        {key: rest for key, (_, rest) in scan.counted.items()},
+        {key: len(found) for key, found in scan.setters.items()},
+        written,
+        scan.first_commit,
+        scan.left(),
+    )
+
+
+def carried(
+    summary: Summary, facts: Sequence[Facts], key: tuple[int, int, int], value: tuple[int, int]
+) -> tuple[int, int] | None:
+    """What becomes of an item that comes into the block: its new value, or None where it is covered or unknowable."""
+    kind, register, ordinal = key
+    mask, younger = value
+    if mask & summary.waited or (kind == LATE and summary.barrier):
+        return None
+    if kind == COPIED:
+        if register in summary.written:
+            return None
+        if not mask and summary.committed != NO_SCOREBOARD:
+            mask, younger = 1 << summary.committed, -1
+    queue, own = queue_and_own(facts[ordinal], kind, mask)
+    if queue and summary.covered[queue] >= 0:
+        return None
+    if summary.counted.get((queue, own), _NEVER) <= younger:
+        return None
+    return mask | summary.added[queue], min(63, younger + summary.setters.get((queue, own), 0))

@@ -1,0 +1,135 @@
+"""The verdict on one image's material: every check, every hazard, JSON-ready; and its words for a reader.
+
+Nothing but the bytes and the launch's declaration is looked at.  A word that does not decode refuses the image
+before any other check, because flow and registers are then unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coppelius.check import fixed_latency, resources, scoreboard, shared_use
+from coppelius.check.facts import Facts, facts_of
+from coppelius.check.flow import Graph, graph_of
+from coppelius.check.hazard import ALONE, Hazard
+from coppelius.check.notes import notes_of
+from coppelius.isa import codec
+from coppelius.isa.codec import Decoded, decode
+from coppelius.isa.printer import texts
+from coppelius.isa.refusal import Refusal
+from coppelius.isa.table import Table, sm86
+from coppelius.isa.word import WORD_BYTES, Words, from_bytes
+
+CHECKS = ("scoreboard", "fixed_latency", "resources", "words")
+# notes are advice: a reader wants the first ones
+MOST_NOTES = 100
+
+
+def judge(
+    material: bytes, declaration: Mapping[str, Any], *, table: Table | None = None, targets: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """The verdict.  `declaration`: registers (None: the demand), shared_bytes, block_x, half, each optional.
+
+    `targets`: byte offsets that jumps through registers may go to, where known.
+    """
+    table = table or sm86()
+    words = _words(material)
+    decoded = decode(table, words)
+    undecoded = np.flatnonzero(decoded.uids < 0).tolist()
+    if undecoded or not len(words):
+        return _verdict(_undecodable(table, words, undecoded), [], decoded, 0)
+    facts = facts_of(decoded, words)
+    graph = graph_of(facts, None if targets is None else [t // WORD_BYTES for t in targets])
+    demand = resources.register_demand(decoded)
+    shared = shared_use.shared_use(facts, graph, declaration)
+    hazards = [
+        *schedule_hazards(facts, graph),
+        *resources.resource_hazards(facts, graph, demand, declaration),
+        *shared.hazards,
+    ]
+    notes = [*notes_of(facts, graph), *shared.notes]
+    return _verdict(hazards, [note.as_json() for note in notes[:MOST_NOTES]], decoded, shared.proved_bytes)
+
+
+def schedule_hazards(facts: Sequence[Facts], graph: Graph) -> list[Hazard]:
+    """Both schedule checks."""
+    return [*scoreboard.scoreboard_hazards(facts, graph), *fixed_latency.fixed_latency_hazards(facts, graph)]
+
+
+def _words(material: bytes) -> Words:
+    whole = len(material) // WORD_BYTES * WORD_BYTES
+    if whole != len(material):
+        raise Refusal(f"material of {len(material)} bytes is not whole {WORD_BYTES}-byte instructions")
+    return from_bytes(material)
+
+
+def _undecodable(table: Table, words: Words, ordinals: Sequence[int]) -> list[Hazard]:
+    if not len(words):
+        return [Hazard(0, ALONE, "words", "empty", "", 0, 0, "emit at least EXIT", "the material holds no instruction")]
+    remedy = "encode it with this target's table"
+    return [
+        Hazard(i, ALONE, "words", "undecodable", "", 0, 0, remedy, codec.refusal_of(table, words, i)) for i in ordinals
+    ]
+
+
+def _verdict(
+    hazards: Sequence[Hazard], notes: list[dict[str, object]], decoded: Decoded, shared: int
+) -> dict[str, Any]:
+    refused = {hazard.check for hazard in hazards}
+    # nothing can be said of the schedule of words that do not decode
+    checks = {name: "refused" if {name, "words"} & refused else "accepted" for name in CHECKS}
+    demand = resources.register_demand(decoded)
+    return {
+        "accepted": not hazards,
+        "checks": checks,
+        "hazards": _with_texts(sorted(hazards), decoded),
+        "notes": notes,
+        "registers": demand.general,
+        "demand": vars(demand),
+        "instructions": len(decoded.uids),
+        "shared_bytes": shared,
+    }
+
+
+def _with_texts(hazards: Sequence[Hazard], decoded: Decoded) -> list[dict[str, object]]:
+    """The hazards with the text of both instructions."""
+    if not hazards:
+        return []
+    names = texts(decoded)
+    return [
+        hazard.as_json()
+        | {
+            "instruction": names[hazard.ordinal] if hazard.ordinal < len(names) else "",
+            "cause_instruction": names[hazard.cause] if hazard.cause != ALONE else None,
+        }
+        for hazard in hazards
+    ]
+
+
+def describe(
+    identity: str, verdict: Mapping[str, Any], origin: Sequence[int] | None = None, lines: str | None = None
+) -> list[str]:
+    """Three lines a hazard: place (image, offset, instruction, source line), fact, remedy.
+
+    origin: the emitted instruction of each of the material's; lines: the line table's JSON text.
+    """
+    source = json.loads(lines) if lines else None
+
+    def place(ordinal: int, text: str) -> str:
+        emitted = origin[ordinal] if origin is not None and ordinal < len(origin) else ordinal
+        line = ""
+        if source is not None and 0 <= emitted < len(source["lines"]):
+            file, number = source["lines"][emitted]
+            line = f" ({source['files'][file]}:{number})"
+        return f"{ordinal * WORD_BYTES:#06x} {text}{line}"
+
+    out = []
+    for entry in verdict["hazards"]:
+        where = place(entry["ordinal"], entry["instruction"])
+        after = "" if entry["cause"] == ALONE else f" after {place(entry['cause'], entry['cause_instruction'])}"
+        out += [f"{identity}: {where}{after}", f"  {entry['rule']}: {entry['fact']}", f"  remedy: {entry['remedy']}"]
+    return out
