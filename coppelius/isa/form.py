@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from coppelius.isa.bits import Bits, Field, bits
 from coppelius.isa.control import CONTROL_FIELDS
 from coppelius.isa.slots import READ, Access, Predicate, Register, Slot, UniformRegister, Width, guard
 from coppelius.isa.values import (
+    BF16,
     F16,
     BindlessConstant,
     ConstantOperand,
@@ -71,66 +73,56 @@ class Flexible:
     signed: bool = False
     halves: tuple[Bits, Bits] | None = None
     width: Width = 1
-    reuse: bool = True
+    # where the reuse flag lies: by role, elsewhere, or nowhere
+    reuse: Bits | str | None = "role"
+    spaced: bool = False
+    select: Mapping[int, str] | None = None
 
     def special_in(self, form: int) -> bool:
         """Whether this operand takes [63:32] in that form."""
         return self.role == "X" or form in ((1, 4, 5, 6) if self.role == "B" else (2, 3, 7))
 
-    def place(self, form: int) -> Slot:
-        """The concrete slot in that operand form."""
-        upper = self.special_in(form)
+    @property
+    def name(self) -> str:
+        return "B" if self.role == "X" else self.role
+
+    def _marks(self, upper: bool) -> dict[str, Any]:
+        """Where sign, magnitude and half select lie in [63:32] or in [71:64], and how they print."""
         negate, absolute = _UPPER if upper else (bits[75], bits[74])
-        half = None if self.halves is None else self.halves[0 if upper else 1]
         if self.halves is not None and not upper:
             negate, absolute = bits[84], bits[83]
-        sign = negate if self.negate or self.invert else None
-        magnitude = absolute if self.absolute else None
-        name = "B" if self.role == "X" else self.role
-        if not upper or form == 1:
-            place = bits[39:32] if upper else bits[71:64]
-            reuse = (bits[123] if name == "B" else bits[124]) if self.reuse else None
-            return Register(
-                name,
-                place,
-                READ,
-                width=self.width,
-                negate=sign,
-                absolute=magnitude,
-                half=half,
-                reuse=reuse,
-                invert=self.invert,
-            )
-        if form in (2, 4):
+        return {
+            "negate": negate if self.negate or self.invert else None,
+            "absolute": absolute if self.absolute else None,
+            "half": None if self.halves is None else self.halves[0 if upper else 1],
+            "invert": self.invert,
+            "select": self.select,
+        }
+
+    def place(self, form: int, *, uniform: bool = False) -> Slot:
+        """The concrete slot in that operand form; `uniform`: of the uniform datapath, all registers uniform."""
+        upper = self.special_in(form)
+        marks = self._marks(upper)
+        if form in (2, 4) and upper:
             if self.style is None:
-                raise ValueError(f"operand {name} has no immediate form")
-            if self.style is F16:
-                return PackedHalves(name, bits[63:32], self.style)
-            return Immediate(name, bits[63:32], self.style, signed=self.signed)
-        if form in (3, 5):
-            return ConstantOperand(name, negate=sign, absolute=magnitude, half=half, invert=self.invert)
-        return UniformRegister(
-            name,
-            bits[37:32],
-            READ,
-            width=self.width,
-            negate=sign,
-            absolute=magnitude,
-            half=half,
-            invert=self.invert,
-        )
+                raise ValueError(f"operand {self.name} has no immediate form")
+            if self.style in (F16, BF16):
+                return PackedHalves(self.name, bits[63:32], self.style)
+            return Immediate(self.name, bits[63:32], self.style, signed=self.signed)
+        if form in (3, 5) and upper:
+            return ConstantOperand(self.name, spaced=self.spaced, **marks)
+        if uniform or (form in (6, 7) and upper):
+            place = bits[37:32] if upper else bits[69:64]
+            return UniformRegister(self.name, place, READ, width=self.width, **marks)
+        reuse = self.reuse
+        if isinstance(reuse, str):
+            reuse = bits[123] if self.name == "B" else bits[124]
+        place = bits[39:32] if upper else bits[71:64]
+        return Register(self.name, place, READ, width=self.width, reuse=reuse, **marks)
 
     def bindless(self) -> Slot:
         """The slot of `cx[UR][offset]` in forms 3 and 5."""
-        half = None if self.halves is None else self.halves[0]
-        name = "B" if self.role == "X" else self.role
-        return BindlessConstant(
-            name,
-            negate=bits[63] if self.negate or self.invert else None,
-            absolute=bits[62] if self.absolute else None,
-            half=half,
-            invert=self.invert,
-        )
+        return BindlessConstant(self.name, spaced=self.spaced, **self._marks(True))
 
 
 Operand = Slot | Flexible
@@ -174,9 +166,10 @@ class Form:
         out = []
         for digit in self.forms:
             form = int(digit)
-            slots = tuple(o.place(form) if isinstance(o, Flexible) else o for o in self.operands)
+            slots = tuple(o.place(form, uniform=self.uniform) if isinstance(o, Flexible) else o for o in self.operands)
             opcode = self.opcode | form << 9
-            out.append(Encoding(self, opcode, slots, {bits[91]: int(form in (6, 7))}, f"{self.variant}{form}"))
+            special = {bits[91]: int(self.uniform or form in (6, 7))}
+            out.append(Encoding(self, opcode, slots, special, f"{self.variant}{form}"))
             if form in (3, 5) and not self.uniform:
                 bindless = tuple(
                     o.bindless() if isinstance(o, Flexible) and o.special_in(form) else s

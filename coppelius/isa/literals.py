@@ -1,7 +1,7 @@
 """Immediates as nvdisasm writes them, exact both ways but for NaN payloads (those go into braces).
 
-A float prints with up to 20 significant digits; `-0.0`, `+INF`, `-INF`, `+QNAN`, `-SNAN` by name; a
-name is followed by a space where more text follows.
+A float prints with up to 20 significant digits, from 1e9 on with an exponent and 21 of them; `-0.0`,
+`+INF`, `-INF`, `+QNAN`, `-SNAN` by name; a name is followed by a space where more text follows.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ def float_text(value: float) -> str:
     """A finite float as nvdisasm prints it."""
     if value == 0.0:
         return "-0.0" if math.copysign(1.0, value) < 0 else "0"
-    text = f"{value:.20g}"
-    if "." not in text and "e" not in text and len(text.lstrip("-")) > 10:
-        return f"{value:.20e}"
-    return text
+    return f"{value:.20e}" if abs(value) >= 1e9 else f"{value:.20g}"
 
 
 def _named(sign: bool, infinite: bool, quiet: bool) -> str:
@@ -40,6 +37,11 @@ def f16_text(code: int) -> str:
     if code & 0x7C00 == 0x7C00:
         return _named(bool(code >> 15), not code & 0x3FF, bool(code & 0x200))
     return float_text(struct.unpack("<e", struct.pack("<H", code))[0])
+
+
+def f16_low_text(code: int) -> str:
+    """The lower 16 bits of a 32-bit immediate, all of it that counts, as an IEEE half literal."""
+    return f16_text(code & 0xFFFF)
 
 
 def bf16_text(code: int) -> str:

@@ -123,17 +123,19 @@ def _match_operands(slots: tuple[Slot, ...], tokens: list[str]) -> Values | None
 
 
 def _apply_braces(encoding: Encoding, values: Values, braces: str) -> bool:
-    labels = {h.label: (h.field, h.prefix) for h in encoding.hidden}
-    labels |= {s.name: (s.name, "") for s in encoding.operands if isinstance(s, Immediate | PackedHalves)}
+    hidden = {h.label: h for h in encoding.hidden}
+    literal = {s.name for s in encoding.operands if isinstance(s, Immediate | PackedHalves)}
     for part in braces.split(","):
         label, equals, number = part.strip().partition("=")
-        if not equals or label not in labels:
+        if label in hidden:
+            found = hidden[label].parse(number)
+        elif label in literal:
+            found = {label: int(number, 16)} if number.startswith("0x") else None
+        else:
+            found = None
+        if not equals or found is None:
             return False
-        field, prefix = labels[label]
-        try:
-            values[field] = int(number.removeprefix(prefix), 0)
-        except ValueError:
-            return False
+        values |= found
     return True
 
 

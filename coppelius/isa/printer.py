@@ -59,7 +59,7 @@ def _braces(encoding: Encoding, columns: Columns, count: int) -> list[str] | Non
     """The `{...}` of each instruction, or None where no instruction has one."""
     parts: list[Sequence[str]] = []
     for hidden in encoding.hidden:
-        column = [hidden.text(v) for v in columns[hidden.field]]
+        column = hidden.render(columns)
         if any(column):
             parts.append(column)
     for slot in encoding.operands:

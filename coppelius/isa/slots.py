@@ -69,8 +69,11 @@ def _flag(name: str, place: Bits | None) -> tuple[Field, ...]:
     return () if place is None else (Field(name, place),)
 
 
-_HALVES = {0: "", 1: ".F32", 2: ".H0_H0", 3: ".H1_H1"}
+_HALVES = {0: "", 1: ".F32", 2: ".H0_H0", 3: ".H1_H1", 4: ".H0_NH1"}
 _HALF_CODES = {text.lstrip("."): code for code, text in _HALVES.items()}
+# which byte or half of a source a conversion takes; printed inside the bars of a magnitude
+BYTE_SELECT = {0: "", 1: ".B1", 2: ".B2", 3: ".B3"}
+HALF_SELECT = {0: "", 1: ".H1"}
 
 
 class Modified(Slot):
@@ -91,15 +94,21 @@ class Modified(Slot):
         half: Bits | None = None,
         reuse: Bits | None = None,
         invert: bool = False,
+        select: Mapping[int, str] | None = None,
         tail: tuple[Field, Mapping[int, str]] | None = None,
     ) -> None:
         self.name = name
+        self.select = select
+        self._select_codes = {} if select is None else {text.lstrip("."): code for code, text in select.items()}
         self.place = place
         self.sign = "~" if invert else "-"
         self.tail = tail
         self._negate = _flag(f"{name}.negate", negate)
         self._absolute = _flag(f"{name}.absolute", absolute)
-        self._half = () if half is None else (Field(f"{name}.half", half, codes=frozenset(_HALVES)),)
+        # a third bit adds the code 4, a half of each sign
+        names = _HALVES if select is None else select
+        codes = None if half is None or (half.width == 2 and len(names) >= 4) else frozenset(names)
+        self._half: tuple[Field, ...] = () if half is None else (Field(f"{name}.half", half, codes=codes),)
         self._reuse = _flag(f"{name}.reuse", reuse)
         self.fields = (
             place,
@@ -122,13 +131,16 @@ class Modified(Slot):
     def _compose(self, key: tuple[int, int, int, int, int, int]) -> str:
         index, negate, absolute, half, reuse, tail = key
         text = self.bare(index)
+        if self.select is not None:
+            text += self.select[half]
         if absolute:
             text = f"|{text}|"
         if negate:
             text = self.sign + text
-        text += _HALVES[half]
         if reuse:
             text += ".reuse"
+        if self.select is None:
+            text += _HALVES[half]
         return text + (self.tail[1][tail] if self.tail else "")
 
     def render(self, columns: Columns) -> list[str]:
@@ -161,30 +173,37 @@ class Modified(Slot):
                     break
             else:
                 return None
+        if self._half and self.select is None:
+            text = self._take_half(text, _HALF_CODES, values)
         if self._reuse and text.endswith(".reuse"):
             text = text.removesuffix(".reuse")
             values[self._reuse[0].name] = 1
-        if self._half:
-            head, dot, suffix = text.rpartition(".")
-            if dot and suffix in _HALF_CODES:
-                text = head
-                values[self._half[0].name] = _HALF_CODES[suffix]
         if self._negate and text.startswith(self.sign):
             text = text[1:]
             values[self._negate[0].name] = 1
         if self._absolute and text.startswith("|") and text.endswith("|"):
             text = text[1:-1]
             values[self._absolute[0].name] = 1
+        if self.select is not None:
+            text = self._take_half(text, self._select_codes, values)
         index = self.parse_bare(text)
         if index is None:
             return None
         values[self.place.name] = index
         return values
 
+    def _take_half(self, text: str, codes: Mapping[str, int], values: Values) -> str:
+        """The text without a half select at its end, whose code goes into `values`."""
+        head, dot, suffix = text.rpartition(".")
+        if not dot or suffix not in codes:
+            return text
+        values[self._half[0].name] = codes[suffix]
+        return head
+
     def accept_modifiers(self, negate: bool, absolute: bool, half: str, reuse: bool = False) -> Values | None:
         """Fields of the modifiers; None if this operand has no such modifier."""
         values: Values = {}
-        code = _HALF_CODES.get(half)
+        code = _HALF_CODES.get(half) if self.select is None else self._select_codes.get(half)
         if code is None:
             return None
         wanted = (
@@ -219,6 +238,7 @@ class Register(Modified):
         half: Bits | None = None,
         reuse: Bits | None = None,
         invert: bool = False,
+        select: Mapping[int, str] | None = None,
         tail: tuple[Field, Mapping[int, str]] | None = None,
     ) -> None:
         super().__init__(
@@ -229,6 +249,7 @@ class Register(Modified):
             half=half,
             reuse=reuse,
             invert=invert,
+            select=select,
             tail=tail,
         )
         self.accesses = (Access(name, "R", name, mode, width),)
@@ -260,6 +281,7 @@ class UniformRegister(Modified):
         absolute: Bits | None = None,
         half: Bits | None = None,
         invert: bool = False,
+        select: Mapping[int, str] | None = None,
     ) -> None:
         self.zero = (1 << place.width) - 1
         super().__init__(
@@ -269,6 +291,7 @@ class UniformRegister(Modified):
             absolute=absolute,
             half=half,
             invert=invert,
+            select=select,
         )
         self.accesses = (Access(name, "UR", name, mode, width),)
 
@@ -302,7 +325,8 @@ _PREDICATE = re.compile(r"^(!?)(U?)P([0-6T])$")
 class Predicate(Slot):
     """A predicate operand: three bits, an inversion bit where it is read, `optional` where PT is not printed.
 
-    `stored_inverted`: the word holds 0 for "always" (HMMA, the source of LDG).
+    `stored_inverted`: the word holds 0 for "always" (HMMA, the source of LDG).  `default_not`: what an
+    instruction gets that leaves the operand out, PT or `!PT`.
     """
 
     def __init__(
@@ -315,11 +339,12 @@ class Predicate(Slot):
         uniform: bool = False,
         optional: Values | None = None,
         stored_inverted: bool = False,
+        default_not: int = 0,
     ) -> None:
         self.name = name
         self.space = "UP" if uniform else "P"
         self.place = Field(name, place, invert=7 if stored_inverted else 0, default=PT_INDEX)
-        self._not = _flag(f"{name}.not", inverted)
+        self._not = () if inverted is None else (Field(f"{name}.not", inverted, default=default_not),)
         self.fields = (self.place, *self._not)
         self.accesses = (Access(name, self.space, name, mode),)
         self.absent = optional

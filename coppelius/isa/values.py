@@ -40,6 +40,9 @@ DECIMAL = Style(str, literals.parse_integer, _integer)
 F32 = Style(literals.f32_text, literals.parse_f32, _float(literals.parse_f32), lossy=True)
 F64_HIGH = Style(literals.f64_high_text, literals.parse_f64_high, _float(literals.parse_f64_high), lossy=True)
 F16 = Style(literals.f16_text, literals.parse_f16, _float(literals.parse_f16), lossy=True)
+F16_LOW = Style(
+    lambda code: literals.f16_text(code & 0xFFFF), literals.parse_f16, _float(literals.parse_f16), lossy=True
+)
 BF16 = Style(literals.bf16_text, literals.parse_bf16, _float(literals.parse_bf16), lossy=True)
 
 
@@ -109,7 +112,7 @@ class PackedHalves(Slot):
         return None if codes[0] is None or codes[1] is None else {self.name: codes[0] << 16 | codes[1]}
 
 
-_CONSTANT = re.compile(r"^c\[(0x[0-9a-f]+)\]\[(-?0x[0-9a-f]+)\]$")
+_CONSTANT = re.compile(r"^c\[(0x[0-9a-f]+)\] ?\[(-?0x[0-9a-f]+)\]$")
 
 
 class ConstantOperand(Modified):
@@ -123,14 +126,17 @@ class ConstantOperand(Modified):
         absolute: Bits | None = None,
         half: Bits | None = None,
         invert: bool = False,
+        spaced: bool = False,
+        select: Mapping[int, str] | None = None,
     ) -> None:
+        self.space = " " if spaced else ""
         # one field of bank and offset, so that one look-up prints both
         place = Field(name, bits[58:54] + bits[53:40])
-        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert)
+        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select)
 
     def bare(self, index: int) -> str:
         words = index & 0x3FFF
-        return f"c[{index >> 14:#x}][{_hex((words - (words >> 13 << 14)) * 4)}]"
+        return f"c[{index >> 14:#x}]{self.space}[{_hex((words - (words >> 13 << 14)) * 4)}]"
 
     def parse_bare(self, text: str) -> int | None:
         match = _CONSTANT.match(text)
@@ -162,18 +168,21 @@ class BindlessConstant(Modified):
         absolute: Bits | None = None,
         half: Bits | None = None,
         invert: bool = False,
+        spaced: bool = False,
+        select: Mapping[int, str] | None = None,
     ) -> None:
+        self.space = " " if spaced else ""
         place = Field(name, bits[37:32] + bits[53:40])
-        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert)
+        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select)
         self.accesses = (Access(name, "UR", name, READ, 2, shift=14),)
 
     def bare(self, index: int) -> str:
         words, uniform = index & 0x3FFF, index >> 14
         name = "URZ" if uniform == 63 else f"UR{uniform}"
-        return f"cx[{name}][{_hex((words - (words >> 13 << 14)) * 4)}]"
+        return f"cx[{name}]{self.space}[{_hex((words - (words >> 13 << 14)) * 4)}]"
 
     def parse_bare(self, text: str) -> int | None:
-        match = re.match(r"^cx\[UR(Z|\d+)\]\[(-?0x[0-9a-f]+)\]$", text)
+        match = re.match(r"^cx\[UR(Z|\d+)\] ?\[(-?0x[0-9a-f]+)\]$", text)
         if not match:
             return None
         uniform = 63 if match[1] == "Z" else int(match[1])
@@ -288,20 +297,51 @@ class Alias(Modifier):
         return found
 
 
-class Hidden:
-    """A field that the text does not show, written in braces as `{name=value}` where it is not the default.
+class Suffix(Modifier):
+    """A suffix that every instruction of the row has; its bits are fixed ones of the row."""
 
-    `shown_when`: (field, codes): only then hidden; otherwise the operand prints it.
+    def __init__(self, text: str) -> None:
+        self.name = text
+        self.fields = ()
+        self.text = text
+
+    def render(self, columns: Columns) -> list[str]:
+        return [self.text] * len(columns["address"])
+
+    def matches(self, tokens: tuple[str, ...]) -> list[tuple[int, Values]]:
+        parts = tuple(self.text.split(".")[1:])
+        return [(len(parts), {})] if tokens[: len(parts)] == parts else []
+
+
+class Hidden:
+    """A field that the text does not show, written in braces as `{name=value}` where it is not the usual value.
+
+    `when`: {field: the code at which the text hides it}; a brace then states that code too.
     """
 
-    def __init__(self, field: str, label: str, *, usual: int, prefix: str = "") -> None:
+    def __init__(
+        self, field: str, label: str, *, usual: int, prefix: str = "", when: Mapping[str, int] | None = None
+    ) -> None:
         self.field = field
         self.label = label
         self.usual = usual
         self.prefix = prefix
+        self.when = dict(when or {})
 
-    def text(self, value: int) -> str:
-        return "" if value == self.usual else f"{self.label}={self.prefix}{value}"
+    def render(self, columns: Columns) -> list[str]:
+        """`name=value` for each instruction; empty where it is as usual or shown."""
+        usual, head = self.usual, f"{self.label}={self.prefix}"
+        out = ["" if v == usual else f"{head}{v}" for v in columns[self.field]]
+        for name, code in self.when.items():
+            out = [t if c == code else "" for t, c in zip(out, columns[name], strict=True)]
+        return out
+
+    def parse(self, text: str) -> Values | None:
+        """Fields from the text after the equals sign."""
+        try:
+            return {**self.when, self.field: int(text.removeprefix(self.prefix), 0)}
+        except ValueError:
+            return None
 
 
 _ADDRESS = re.compile(
