@@ -30,7 +30,7 @@ COMMANDS = {
     "images":   Row("images",   "images_command",   "The device images: what each one's launch needs."),
     "address":  Row("address",  "address_command",  "Where an image lies in device memory."),
     "show":     Row("show",     "show_command",     "An image's listing, with control words and source lines."),
-    "check":    Row("check",    "check_command",    "Do the control bits of any machine code cover its dependences?", False),
+    "check":    Row("check",    "check_command",    "Do control bits cover the dependences of machine code?", False),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
     "graph":    Row("graph",    "graph_command",    "The build graph as a picture or as data."),
 }
