@@ -1,1 +1,18 @@
-"""Executes encoded words on numpy, all warps of a launch side by side; needs no GPU."""
+"""Executes encoded words on numpy, all warps of a launch side by side; needs no GPU.
+
+    launch      launch(material, ...) -> Report: decode, batches of blocks, findings
+    parameters  values by (kind, type, offset) -> the parameter bytes of constant bank 0
+    memory      Memory: buffers at addresses with known bounds, numpy arrays in place
+    machine     the state: registers, predicates, shared and local memory, special registers
+    group       which warps and lanes stand at one place of the program
+    engine      runs the groups: lowest place first, branches, reconvergence, barriers, step limit
+    operation   one decoded instruction: readers and writers of its operands by the row's slots
+    registry    @executes("FADD"): the meaning of each mnemonic
+    semantics/  those meanings, file for file with isa/forms
+    numerics/   the arithmetic itself, on arrays of bit patterns
+    strict      the schedule honoured: when a result lands, when a source is read
+    faults      Finding, Fault
+
+Limits: batches of blocks run one after another, so blocks that wait for each other in both directions
+never finish; textures, surfaces and clusters are absent.
+"""

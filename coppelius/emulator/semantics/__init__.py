@@ -1,1 +1,41 @@
-"""What each instruction computes, file for file with `isa/forms`."""
+"""The meaning of each mnemonic, file for file with isa/forms; importing this package registers them all."""
+
+from coppelius.emulator.semantics import (
+    atomics,
+    compare,
+    control,
+    conversion,
+    double,
+    floating,
+    half,
+    integer,
+    logic,
+    memory,
+    move,
+    shared_memory,
+    system,
+    tensor,
+    transcendental,
+    uniform,
+    warp,
+)
+
+__all__ = [
+    "atomics",
+    "compare",
+    "control",
+    "conversion",
+    "double",
+    "floating",
+    "half",
+    "integer",
+    "logic",
+    "memory",
+    "move",
+    "shared_memory",
+    "system",
+    "tensor",
+    "transcendental",
+    "uniform",
+    "warp",
+]

@@ -1,0 +1,170 @@
+"""Runs the groups of a batch: the lowest place of the program first, so that those who fell behind catch up.
+
+Groups that meet at one place become one.  A thread that must wait is parked: at BAR until the block's
+threads have come, at BSYNC until all threads that BSSY named there have come or left, at WARPSYNC
+likewise.  Parked threads are looked at when nobody else can run (and now and then, so that a thread
+that spins for a parked one does not spin for ever).  If then none can go on, that is a deadlock.
+
+Straight-line code between two places costs one call an instruction, whatever the number of warps.
+A launch may take `limit` steps; an endless loop ends there, with the place it turns in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coppelius.emulator import semantics  # noqa: F401 - importing registers
+from coppelius.emulator.barriers import Parked, release_barriers, release_convergence
+from coppelius.emulator.group import Group, Words32, ballot, union
+from coppelius.emulator.machine import Machine
+from coppelius.emulator.operation import Operation, Read
+from coppelius.emulator.registry import BINDERS, CONTROL_BINDERS, ControlStep, Step
+from coppelius.isa.refusal import Refusal
+from coppelius.program.program import Program
+
+DEFAULT_LIMIT = 2_000_000
+_SETTLE_EVERY = 256
+
+
+@dataclass
+class Bound:
+    """An instruction ready to run: its guard (None: always), and what it does or where it leads."""
+
+    operation: Operation
+    guard: Read | None
+    step: Step | None
+    control: ControlStep | None
+
+
+@dataclass
+class Engine:
+    """One batch's run; `bound` is kept between batches."""
+
+    machine: Machine
+    program: Program
+    limit: int = DEFAULT_LIMIT
+    bound: dict[int, Bound] = field(default_factory=dict)
+    ready: dict[int, Group] = field(default_factory=dict)
+    parked: list[Parked] = field(default_factory=list)
+    steps: int = 0
+    issued: int = 0
+    place: int = 0
+
+    def run(self, start: Group) -> None:
+        """Runs until every thread has left."""
+        self.trail: deque[int] = deque(maxlen=256)
+        self.arrivals: dict[tuple[int, int], int] = {}
+        self.machine.clock = lambda: self.steps
+        self.ready = {0: start}
+        turn = 0
+        while self.ready or self.parked:
+            turn += 1
+            if not self.ready or (self.parked and turn % _SETTLE_EVERY == 0):
+                self._settle()
+            place = min(self.ready) if turn % (2 * _SETTLE_EVERY + 1) else max(self.ready)
+            self._advance(place, self.ready.pop(place))
+
+    def push(self, place: int, group: Group | None) -> None:
+        """The group goes on at `place`."""
+        if group is None:
+            return
+        there = self.ready.get(place)
+        self.ready[place] = group if there is None else union((there, group), self.machine.warps)
+
+    def leave(self, group: Group) -> None:
+        """These threads are done."""
+        alive = self.machine.alive
+        if group.mask is None:
+            alive[group.select] = False
+        else:
+            alive[group.select] &= ~group.mask
+        self.machine.alive_threads -= group.threads
+
+    def exited(self) -> Words32:
+        """The lanes of each warp that have left or never were, `uint32[warps]`."""
+        return ~ballot(self.machine.alive)
+
+    def park(self, parked: Parked) -> None:
+        """These threads wait."""
+        self.parked.append(parked)
+
+    def _settle(self) -> None:
+        """Lets go on whoever can; nobody at all is a deadlock."""
+        release_barriers(self)
+        release_convergence(self)
+        if not self.ready:
+            self._deadlock()
+
+    def _advance(self, place: int, group: Group) -> None:
+        """Runs a group until a branch, or until it meets or passes another group."""
+        meeting = min((p for p in self.ready if p > place), default=1 << 30)
+        bound = self.bound
+        while True:
+            self.place = place
+            here = bound.get(place)
+            if here is None:
+                here = bound[place] = self._bind(place)
+            self.steps += 1
+            self.issued += group.count
+            if self.steps > self.limit:
+                self._endless(place, group)
+            part = group if here.guard is None else group.under(here.guard(group))
+            if here.control is not None:
+                self.trail.append(place)
+                here.control(self, group, part)
+                return
+            if part is not None and here.step is not None:
+                here.step(part)
+            place += 1
+            if place >= meeting:
+                self.push(place, group)
+                return
+
+    def _bind(self, place: int) -> Bound:
+        if not 0 <= place < len(self.program):
+            raise Refusal(
+                f"{self.machine.kernel}: execution leaves the program at {place * 16:#x} "
+                f"(it ends at {len(self.program) * 16:#x})"
+            )
+        operation = Operation(self.machine, self.program, place)
+        control = CONTROL_BINDERS.get(operation.mnemonic)
+        if control is not None:
+            return Bound(operation, operation.guard(), None, control(operation))
+        binder = BINDERS.get(operation.mnemonic)
+        if binder is None:
+            raise Refusal(
+                f"{self.machine.kernel}+{place * 16:#06x} {operation.text}: the emulator has no meaning for "
+                f"{operation.mnemonic}; add it to coppelius/emulator/semantics"
+            )
+        return Bound(operation, operation.guard(), binder(operation), None)
+
+    def _endless(self, place: int, group: Group) -> None:
+        here = self.bound[place].operation
+        around = sorted(set(self.trail))
+        turns = ", ".join(f"{p * 16:#x}" for p in around[-8:])
+        self.machine.report(
+            here,
+            "endless",
+            f"no end after {self.limit} steps; {group.threads} threads here; last branches at {turns or 'none'}",
+            warps=group.warps,
+            lanes=group.active,
+        )
+        raise Refusal(f"{self.machine.kernel}: no end after {self.limit} steps")
+
+    def _deadlock(self) -> None:
+        lines = [
+            f"{p.group.threads} threads at {p.operation.ordinal * 16:#x} {p.operation.text}"
+            for p in sorted(self.parked, key=lambda p: p.operation.ordinal)
+        ]
+        first = self.parked[0]
+        self.machine.report(
+            first.operation,
+            "deadlock",
+            f"nobody can go on: {'; '.join(lines)}; {np.count_nonzero(self.machine.alive)} threads are alive",
+            warps=first.group.warps,
+            lanes=first.group.active,
+        )
+        raise Refusal(f"{self.machine.kernel}: deadlock at {first.operation.text}")

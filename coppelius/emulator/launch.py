@@ -1,0 +1,160 @@
+"""Launches encoded words: decode, constant banks as the driver fills them, batches of blocks, a report.
+
+    out = np.zeros(n, np.float32)
+    launch(material, grid=(n // 1024, 1, 1), block=(256, 1, 1), parameters=pack_naturally([out, ...], memory),
+           memory=memory)
+
+Buffers are C-contiguous numpy arrays of any dtype, placed in `memory`; the kernel reads and writes them in
+place.  Blocks run in batches of about `BATCH_THREADS` threads, one batch after another.  A finding
+raises `Fault`, unless `collect` asks for all of them in the report.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from coppelius.emulator.engine import DEFAULT_LIMIT, Engine
+from coppelius.emulator.faults import Finding, Triple
+from coppelius.emulator.machine import LOCAL_WINDOW, SHARED_WINDOW, STACK_TOP, Machine
+from coppelius.emulator.memory import Memory
+from coppelius.emulator.parameters import PARAMETER_BASE
+from coppelius.isa.refusal import Refusal
+from coppelius.isa.table import Table, sm86
+from coppelius.program.program import Program
+
+# measured: rows of 128 KiB stay in the second cache level and still drown numpy's cost of a call
+BATCH_THREADS = 32_768
+BATCH_BYTES = 1 << 30
+MOST_THREADS = 1024  # published: of a block
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a launch did: `steps` instructions executed by groups, `issued` by warps, and what was found."""
+
+    kernel: str
+    mode: str
+    mma: str
+    blocks: int
+    threads: int
+    batches: int
+    steps: int
+    issued: int
+    seconds: float
+    findings: list[Finding] = field(default_factory=list)
+
+
+def launch(
+    material: bytes,
+    *,
+    grid: Triple,
+    block: Triple,
+    parameters: bytes = b"",
+    memory: Memory,
+    shared_bytes: int = 0,
+    local_bytes: int = 4096,
+    constants: Mapping[int, bytes] | None = None,
+    table: Table | None = None,
+    blocks: Sequence[int] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    mode: str = "fast",
+    mma: str = "exact",
+    kernel: str = "kernel",
+    lines: Sequence[str] | None = None,
+    collect: bool = False,
+    batch_threads: int = BATCH_THREADS,
+) -> Report:
+    """Runs a kernel; `blocks` names linear indices to run alone at the real grid, `lines` each instruction's source."""
+    if mode not in ("fast", "strict"):
+        raise Refusal(f"no mode {mode!r}; known: fast, strict")
+    started = time.perf_counter()
+    program, registers = _decoded(bytes(material), table or sm86())
+    threads = _checked(grid, block)
+    chosen = np.arange(grid[0] * grid[1] * grid[2]) if blocks is None else np.asarray(blocks, dtype=np.int64)
+    per_block = -(-threads // 32) * 32
+    bytes_per_block = shared_bytes + per_block * 4 * (registers + 24)
+    capacity = max(1, min(len(chosen), batch_threads // per_block, BATCH_BYTES // bytes_per_block))
+    machine = Machine(
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        capacity=capacity,
+        registers=registers,
+        memory=memory,
+        constants=constant_banks(grid, block, parameters, constants or {}),
+        shared_bytes=shared_bytes,
+        local_bytes=local_bytes,
+        collect=collect,
+        lines=lines,
+        mma=mma,
+    )
+    engine = _engine(mode, machine, program, limit)
+    batches = [chosen[i : i + capacity] for i in range(0, len(chosen), capacity)]
+    steps = 0
+    for batch in batches:
+        engine.steps = 0
+        engine.run(machine.begin(batch))
+        steps += engine.steps
+    return Report(
+        kernel,
+        mode,
+        mma,
+        len(chosen),
+        threads,
+        len(batches),
+        steps,
+        engine.issued,
+        time.perf_counter() - started,
+        machine.findings,
+    )
+
+
+def _engine(mode: str, machine: Machine, program: Program, limit: int) -> Engine:
+    if mode == "strict":
+        raise Refusal("strict mode is not written yet; use mode='fast'")
+    return Engine(machine, program, limit)
+
+
+@lru_cache(maxsize=64)
+def _decoded(material: bytes, table: Table) -> tuple[Program, int]:
+    program = Program.decode(material, table)
+    return program, register_count(program)
+
+
+def _checked(grid: Triple, block: Triple) -> int:
+    """Threads of a block; refuses a grid or block that no card launches."""
+    if len(grid) != 3 or len(block) != 3 or min(*grid, *block) < 1:
+        raise Refusal(f"grid {grid} of blocks {block}: three positive numbers each; an empty launch is no launch")
+    threads = block[0] * block[1] * block[2]
+    if threads > MOST_THREADS:
+        raise Refusal(f"block {block} has {threads} threads; a block has at most {MOST_THREADS}")
+    return threads
+
+
+def register_count(program: Program) -> int:
+    """Highest general register touched + 1, at least 2."""
+    most = 1
+    for i in program:
+        most = max([most, *(t.number for t in (*i.reads, *i.writes) if t.space == "R" and t.number < 255)])
+    return most + 1
+
+
+def constant_banks(
+    grid: Triple, block: Triple, parameters: bytes, more: Mapping[int, bytes]
+) -> dict[int, npt.NDArray[np.uint8]]:
+    """Constant banks: bank 0 as the driver lays it out, others as given."""
+    bank = bytearray(PARAMETER_BASE + len(parameters))
+    struct.pack_into("<6I", bank, 0, *block, *grid)
+    struct.pack_into("<QQI", bank, 0x18, SHARED_WINDOW, LOCAL_WINDOW, STACK_TOP)
+    bank[PARAMETER_BASE:] = parameters
+    # loads of 64 bits may start at the last word
+    bank.extend(bytes(-len(bank) % 8))
+    banks = {number: np.frombuffer(data, dtype=np.uint8) for number, data in more.items()}
+    return {0: np.frombuffer(bytes(bank), dtype=np.uint8), **banks}

@@ -1,0 +1,271 @@
+"""Control flow: where each thread goes on.
+
+A branch sends the threads whose guard (and second predicate) hold to its target, the others to the next
+instruction.  BSSY names the active threads of each warp in a convergence barrier; BSYNC waits for those
+of them that have not left by EXIT or BREAK.  The barrier is kept per thread, because threads apart from
+each other may use the same number for different barriers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coppelius.emulator.barriers import Parked
+from coppelius.emulator.group import LANES, Group, Words32, ballot
+from coppelius.emulator.operation import Operation, row_writer
+from coppelius.emulator.registry import ControlStep, Step, controls, executes
+from coppelius.isa.refusal import Refusal
+from coppelius.program.program import branch_target
+
+if TYPE_CHECKING:
+    from coppelius.emulator.engine import Engine
+
+Target = Callable[["Engine", Group], None]
+
+
+@executes(
+    "NOP", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "LDGDEPBAR", "DEPBAR", "PMTRIG", "NANOSLEEP", "WARPSYNC.EXCLUSIVE"
+)
+def nothing(_: Operation) -> Step:
+    """Order of memory and time: every access is done when its instruction is."""
+    return lambda _: None
+
+
+def _target(op: Operation) -> int:
+    target = branch_target(op.instruction, op.ordinal)
+    if target is None or target < 0:
+        raise Refusal(f"{op.machine.kernel}+{op.ordinal * 16:#06x} {op.text}: branches to no instruction")
+    return target
+
+
+def _branch(op: Operation, go: Target) -> ControlStep:
+    """Threads whose guard and second predicate hold take `go`, the others the next instruction."""
+    also = op.predicate("Ps")
+    following = op.ordinal + 1
+
+    def step(engine: Engine, group: Group, part: Group | None) -> None:
+        taken = None if part is None else part.under(also(part))
+        if taken is None:
+            engine.push(following, group)
+        elif taken is group:
+            go(engine, group)
+        else:
+            taken, rest = group.split(taken.active)
+            engine.push(following, rest)
+            if taken is not None:
+                go(engine, taken)
+
+    return step
+
+
+@controls("BRA", "JMP")
+def bra(op: Operation) -> ControlStep:
+    target = _target(op)
+    if op.field("DIV", 0):
+        return _branch_if_divergent(op, target)
+    return _branch(op, lambda engine, taken: engine.push(target, taken))
+
+
+def _branch_if_divergent(op: Operation, target: int) -> ControlStep:
+    """BRA.DIV: a warp whose active threads are not all those of the mask takes the branch."""
+    mask = op.word("mask")
+    following = op.ordinal + 1
+    inverted = bool(op.field("mask.negate", 0))
+
+    def step(engine: Engine, group: Group, _: Group | None) -> None:
+        wanted = mask(group).astype(np.uint32)
+        wanted = ~wanted if inverted else wanted
+        apart = (wanted & ~ballot(group.active).reshape(-1, 1)) != 0
+        taken, rest = group.split(apart)
+        engine.push(following, rest)
+        engine.push(target, taken)
+
+    return step
+
+
+@controls("EXIT", "KILL")
+def exit_(op: Operation) -> ControlStep:
+    return _branch(op, lambda engine, taken: engine.leave(taken))
+
+
+@controls("BPT", "BPT.TRAP")
+def trap(op: Operation) -> ControlStep:
+    """A trap ends the launch; so does one in a kernel that asserts."""
+
+    def go(engine: Engine, taken: Group) -> None:
+        engine.machine.report(op, "trap", "the kernel trapped", warps=taken.warps, lanes=taken.active)
+        engine.leave(taken)
+
+    return _branch(op, go)
+
+
+@controls("BRX", "JMX", "BRXU")
+def brx(op: Operation) -> ControlStep:
+    return _branch(op, _indirect(op))
+
+
+@controls(
+    "CALL.REL.NOINC", "CALL.REL", "CALL.ABS.NOINC", "CALL.ABS", "RET.REL.NODEC", "RET.REL", "RET.ABS.NODEC", "RET.ABS"
+)
+def call(op: Operation) -> ControlStep:
+    """Calls and returns are branches: code keeps the return address itself."""
+    return _branch(op, _indirect(op))
+
+
+def _indirect(op: Operation) -> Target:
+    """To label + register; without a register, to the label; absolute forms count from the program's start."""
+    base = _target(op) if op.instruction.label else 0
+    if not op.has("A"):
+        return lambda engine, taken: engine.push(base, taken)
+    register = op.integer64("A")
+
+    def go(engine: Engine, taken: Group) -> None:
+        where = np.broadcast_to(register(taken), (taken.count, LANES)) + np.uint64(base * 16)
+        places = where[taken.active] if taken.mask is not None else where
+        for address in np.unique(places).tolist():
+            engine.push(_place(op, address), taken.part(where == np.uint64(address)))
+
+    return go
+
+
+def _place(op: Operation, address: int) -> int:
+    if address % 16 or address >= 16 * len(op.program):
+        raise Refusal(
+            f"{op.machine.kernel}+{op.ordinal * 16:#06x} {op.text}: goes to {address:#x}, outside the program"
+        )
+    return address // 16
+
+
+# convergence
+
+
+def _lanes_of_group(group: Group) -> Words32:
+    return ballot(group.active).reshape(-1, 1)
+
+
+@executes("BSSY")
+def bssy(op: Operation) -> Step:
+    write = row_writer(op.machine.convergence[op.field("barrier")])
+    return lambda g: write(g, _lanes_of_group(g))
+
+
+@executes("BREAK")
+def break_(op: Operation) -> Step:
+    row = op.machine.convergence[op.field("barrier")]
+    also = op.predicate("Ps")
+
+    def step(g: Group) -> None:
+        part = g.under(also(g))
+        if part is not None:
+            row[part.select] &= ~_lanes_of_group(part)
+
+    return step
+
+
+@controls("BSYNC")
+def bsync(op: Operation) -> ControlStep:
+    number = op.field("barrier")
+    row = op.machine.convergence[number]
+
+    def go(engine: Engine, group: Group) -> None:
+        _wait(engine, op, "bsync", number, group, row[group.select])
+
+    return _branch(op, go)
+
+
+@controls("WARPSYNC")
+def warpsync(op: Operation) -> ControlStep:
+    mask = op.word("B")
+
+    def go(engine: Engine, group: Group) -> None:
+        need = np.broadcast_to(mask(group), (group.count, LANES))
+        _wait(engine, op, "warpsync", 0, group, need)
+
+    return _branch(op, go)
+
+
+def _wait(engine: Engine, op: Operation, kind: str, key: int, group: Group, need: Words32) -> None:
+    """Goes on at once where everyone needed is here; else parks."""
+    missing = need & ~(_lanes_of_group(group) | engine.exited()[group.select].reshape(-1, 1))
+    if not (missing if group.mask is None else missing[group.mask]).any():
+        engine.push(op.ordinal + 1, group)
+        return
+    kept = None if kind == "bsync" else need
+    engine.park(Parked(kind, key, op.ordinal + 1, group, op, need=kept))
+
+
+# barriers of the block
+
+
+@controls("BAR")
+def bar(op: Operation) -> ControlStep:
+    mode = op.suffix("MODE") or "SYNC"
+    number, count = _barrier_numbers(op)
+    vote = op.predicate("Ps")
+    reduce = op.suffix("REDUCE") if mode.startswith("RED") else ""
+
+    def go(engine: Engine, group: Group) -> None:
+        for key, threads, part in _by_barrier(group, number(group), count(group)):
+            if mode.startswith("ARV"):
+                _arrive(engine, key, part)
+                engine.push(op.ordinal + 1, part)
+            elif threads == 0 and not reduce and part.threads == engine.machine.alive_threads:
+                engine.push(op.ordinal + 1, part)
+            else:
+                votes = np.broadcast_to(vote(part), (part.count, LANES)).copy() if reduce else None
+                wait = Parked("bar", key, op.ordinal + 1, part, op, vote=votes, count=threads, reduce=reduce)
+                engine.park(wait)
+
+    return _branch(op, go)
+
+
+def _barrier_numbers(op: Operation) -> tuple[Callable[[Group], Any], Callable[[Group], Any]]:
+    """Readers of barrier number and thread count, from immediates or registers (one may hold both)."""
+    zero = np.zeros((1, 1), np.uint32)
+    number = op.word("barrier") if op.has("barrier") else lambda _: zero
+    if op.has("count"):
+        return number, op.word("count")
+    if op.encoding.opcode == 0x31D:
+        return lambda g: number(g) & np.uint32(15), lambda g: number(g) >> np.uint32(16) & np.uint32(0xFFF)
+    return number, lambda _: zero
+
+
+def _by_barrier(group: Group, number: npt.NDArray[Any], count: npt.NDArray[Any]) -> list[tuple[int, int, Group]]:
+    pairs = number.astype(np.int64) << 16 | count.astype(np.int64)
+    if pairs.size == 1:
+        return [(int(pairs.flat[0]) >> 16, int(pairs.flat[0]) & 0xFFFF, group)]
+    spread = np.broadcast_to(pairs, (group.count, LANES))
+    found = []
+    for pair in np.unique(spread[group.active]).tolist():
+        part = group.part(spread == pair)
+        if part is not None:
+            found.append((pair >> 16, pair & 0xFFFF, part))
+    return found
+
+
+def _arrive(engine: Engine, key: int, group: Group) -> None:
+    blocks = engine.machine.block_of_warp[group.select]
+    lanes = group.active.sum(axis=1)
+    for block in np.unique(blocks).tolist():
+        place = (key, block)
+        engine.arrivals[place] = engine.arrivals.get(place, 0) + int(lanes[blocks == block].sum())
+
+
+@executes("B2R")
+def b2r(op: Operation) -> Step:
+    """The result of BAR.RED: a count, or a truth in a predicate."""
+    result = op.machine.barrier_result
+    d = op.destination("D") if op.has("D") else None
+    p = op.destination_predicate("Pd")
+
+    def step(g: Group) -> None:
+        value = result[g.select]
+        if d is not None:
+            d(g, value)
+        p(g, value != 0)
+
+    return step

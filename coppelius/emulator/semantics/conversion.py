@@ -1,0 +1,103 @@
+"""Conversions between formats, one rounding each; see `numerics.convert`.
+
+A narrow source is selected by byte or half of its register; a 64-bit one is a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coppelius.emulator.group import Group
+from coppelius.emulator.numerics import convert
+from coppelius.emulator.numerics.rounding import BF16, F16, F32, F64, Format, Rounding
+from coppelius.emulator.operation import Operation, Write
+from coppelius.emulator.registry import Step, executes
+from coppelius.emulator.semantics.shared import flushes
+
+Array = npt.NDArray[Any]
+_FORMATS = {"F16": F16, "BF16": BF16, "F32": F32, "F64": F64}
+
+
+def _source(op: Operation, fmt: Format) -> Callable[[Group], Array]:
+    if fmt is F64:
+        return op.float64("B")
+    if fmt.width == 16:
+        halves = op.halves("B")
+        return lambda g: halves(g)[0]
+    return op.float32("B")
+
+
+def _target(op: Operation, width: int) -> Write:
+    return op.destination64() if width == 64 else op.destination()
+
+
+def _rounding(op: Operation) -> Rounding:
+    """By name, because F2I and FRND spell floor, ceiling and truncation."""
+    name = op.suffix("RND") or "RN"
+    return {"RN": Rounding.RN, "RM": Rounding.RM, "FLOOR": Rounding.RM, "RP": Rounding.RP, "CEIL": Rounding.RP}.get(
+        name, Rounding.RZ
+    )
+
+
+@executes("F2F")
+def f2f(op: Operation) -> Step:
+    target, source = (_FORMATS[name] for name in op.marks.strip(".").split("."))
+    read, write, rounding, ftz = _source(op, source), _target(op, target.width), _rounding(op), flushes(op)
+    return lambda g: write(g, convert.f2f(read(g), source, target, rounding, ftz=ftz))
+
+
+@executes("F2FP", "F2FP.PACK_AB")
+def f2fp(op: Operation) -> Step:
+    a, b, d = op.float32("A"), op.float32("B"), op.destination()
+    target = BF16 if "BF16" in op.suffix("TYPE") or op.field("BF16", 0) else F16
+    rounding, relu = _rounding(op), bool(op.field("RELU", 0))
+    satfinite = bool(op.field("SATFINITE", 0))
+
+    def step(g: Group) -> None:
+        d(g, convert.f2fp(a(g), b(g), target, rounding, relu=relu, satfinite=satfinite))
+
+    return step
+
+
+@executes("F2I")
+def f2i(op: Operation) -> Step:
+    kind = op.suffix("DST") or "S32"
+    width, signed = int(kind[1:]), kind[0] == "S"
+    source = _FORMATS[op.marks.strip(".") or "F32"]
+    read, write = _source(op, source), _target(op, width)
+    rounding, ftz, ntz = _rounding(op), flushes(op), bool(op.field("NTZ", 0))
+
+    def step(g: Group) -> None:
+        write(g, convert.f2i(read(g), source, width, signed=signed, rounding=rounding, ftz=ftz, ntz=ntz))
+
+    return step
+
+
+_FIRST_BIT = {"": 0, "B1": 8, "B2": 16, "B3": 24, "H1": 16}
+
+
+@executes("I2F", "I2FP", "I2FP.F32")
+def i2f(op: Operation) -> Step:
+    kind = op.suffix("SRC") or "S32"
+    width, signed = int(kind[1:]), kind[0] == "S"
+    target = _FORMATS[op.suffix("DST") or "F32"]
+    read = op.integer64("B") if width == 64 else op.integer("B")
+    shift = np.uint32(_FIRST_BIT[op.selected("B")])
+    write, rounding = _target(op, target.width), _rounding(op)
+
+    def step(g: Group) -> None:
+        value = read(g)
+        write(g, convert.i2f(value >> shift if shift else value, width, target, signed=signed, rounding=rounding))
+
+    return step
+
+
+@executes("FRND")
+def frnd(op: Operation) -> Step:
+    fmt = _FORMATS[op.marks.strip(".") or "F32"]
+    read, write, rounding, ftz = _source(op, fmt), _target(op, fmt.width), _rounding(op), flushes(op)
+    return lambda g: write(g, convert.frnd(read(g), fmt, rounding, ftz=ftz))
