@@ -108,19 +108,11 @@ class ElfFile:
             headers = [(section.name, section.header) for section in ELFFile(io.BytesIO(self.image)).iter_sections()]
         except Exception as error:  # pyelftools raises whatever its parsers and asserts raise
             raise self.refuse(f"section table does not read ({type(error).__name__}: {error})") from None
-        kinds = struct.unpack_from("<Q", self.image, 40)[0]
         sections = []
-        for index, (name, header) in enumerate(headers):
+        for index, ((name, header), (kind, start, size)) in enumerate(zip(headers, _extents(self.image), strict=True)):
             if not name.isprintable():
                 raise self.refuse(f"section {index} has an unprintable name: corrupt")
-            kind = struct.unpack_from("<I", self.image, kinds + SECTION_BYTES * index + 4)[0]
-            start, size = header["sh_offset"], header["sh_size"]
-            held = 0 if kind in (SHT_NULL, SHT_NOBITS) else size
-            if start + held > len(self.image) and held:
-                raise self.refuse(
-                    f"section {name or index} ends at byte {start + size} of {len(self.image)}: truncated?"
-                )
-            data = self.image[start : start + held]
+            data = b"" if kind in (SHT_NULL, SHT_NOBITS) else self.image[start : start + size]
             row = (index, name, kind, header["sh_flags"], size, header["sh_link"], header["sh_info"])
             sections.append(Section(*row, header["sh_addralign"], data))
         return tuple(sections)
@@ -213,3 +205,13 @@ def _check_header(image: bytes, origin: str) -> None:
         raise refuse(f"section table ends at byte {table + size * count} of {len(image)}: truncated?")
     if names >= count:
         raise refuse(f"section names in section {names} of {count}")
+    for index, (kind, start, length) in enumerate(_extents(image)):
+        if kind not in (SHT_NULL, SHT_NOBITS) and start + length > len(image):
+            raise refuse(f"section {index} ends at byte {start + length} of {len(image)}: truncated?")
+
+
+def _extents(image: bytes) -> Iterator[tuple[int, int, int]]:
+    """(type, offset, bytes) of each section, read without pyelftools, which follows what it reads."""
+    table, count = struct.unpack_from("<Q", image, 40)[0], struct.unpack_from("<H", image, 60)[0]
+    for at in range(table, table + SECTION_BYTES * count, SECTION_BYTES):
+        yield struct.unpack_from("<4xI16xQQ", image, at)

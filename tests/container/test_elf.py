@@ -60,6 +60,18 @@ def test_random_flips() -> None:
     assert time.monotonic() - began < 60
 
 
+def test_every_section_type_with_bytes_that_do_not_suit_it() -> None:
+    """pyelftools interprets some types (hash tables, notes, dynamic, versions) as it lists the sections."""
+    image = SMALL.read_bytes()
+    table, count = struct.unpack_from("<Q", image, 40)[0], struct.unpack_from("<H", image, 60)[0]
+    special = [0x6FFFFFF5, 0x6FFFFFF6, 0x6FFFFFF7, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF, 0x70000001, 0x70000003]
+    for index in range(count):
+        for kind in [*range(20), *special]:
+            broken = bytearray(image)
+            struct.pack_into("<I", broken, table + 64 * index + 4, kind)
+            outcome(bytes(broken))
+
+
 def test_every_section_header_field_at_its_extremes() -> None:
     image = SMALL.read_bytes()
     table, count = struct.unpack_from("<Q", image, 40)[0], struct.unpack_from("<H", image, 60)[0]
