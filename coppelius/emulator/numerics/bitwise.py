@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from coppelius.emulator.numerics.blocks import in_blocks
-from coppelius.emulator.numerics.rounding import Array, highest_bit
+from coppelius.emulator.numerics.rounding import Array, as_bits, highest_bit
 
 ONES = np.uint32(0xFFFFFFFF)
 
@@ -100,18 +100,42 @@ def prmt(a: Array, selector: Array, c: Array, mode: str = "IDX") -> Array:
     a, selector, c = _words(a), _words(selector), _words(c)
     if mode != "IDX":
         selector = np.array(PRMT_MODES[mode], np.uint32)[selector & np.uint32(3)]
+    if selector.size == 1:
+        return _permute_alike(a, int(selector[0]), c)
     pair = (c.astype(np.uint64) << np.uint64(32)) | a
     result = np.zeros(np.broadcast_shapes(pair.shape, selector.shape), np.uint32)
     for position in range(4):
         choice = (selector >> np.uint32(4 * position)) & np.uint32(15)
-        # the byte on top of a word, so that an arithmetic shift can spread its sign
         at = ((choice & np.uint32(7)) << np.uint32(3)).astype(np.uint64)
         byte = ((pair >> at) & np.uint64(0xFF)).astype(np.uint32)
-        if (choice > 7).any():
-            sign = np.uint32(0xFF) * (byte >> np.uint32(7))
-            byte = np.where(choice > 7, sign, byte)
+        byte = np.where(choice > 7, _spread(byte, 0), byte)
         result |= byte << np.uint32(8 * position)
     return result
+
+
+def _permute_alike(a: Array, selector: int, c: Array) -> Array:
+    """PRMT by one selector for all: bytes that move alike move together."""
+    moves: dict[tuple[int, int], int] = {}
+    result = np.zeros(np.broadcast_shapes(a.shape, c.shape), np.uint32)
+    for position in range(4):
+        choice = selector >> (4 * position) & 15
+        source, byte = choice >> 2 & 1, choice & 3
+        if choice > 7:
+            result |= _spread((a, c)[source], byte) << np.uint32(8 * position)
+        else:
+            move = source, position - byte
+            moves[move] = moves.get(move, 0) | 0xFF << (8 * position)
+    for (source, up), mask in moves.items():
+        word = (a, c)[source]
+        moved = word << np.uint32(8 * up) if up >= 0 else word >> np.uint32(-8 * up)
+        result |= moved & np.uint32(mask)
+    return result
+
+
+def _spread(word: Array, byte: int) -> Array:
+    """0xff where that byte's sign is set, else 0."""
+    ones: Array = ((word >> np.uint32(8 * byte + 7)) & np.uint32(1)) * np.uint32(0xFF)
+    return ones
 
 
 def popc(a: Array) -> Array:
@@ -164,4 +188,4 @@ def _count(x: Array, wrap: bool) -> Array:
 
 
 def _words(x: Array) -> Array:
-    return np.atleast_1d(np.asarray(x, np.uint32))
+    return as_bits(x, np.uint32)

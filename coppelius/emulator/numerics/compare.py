@@ -18,6 +18,7 @@ from coppelius.emulator.numerics.rounding import (
     F64,
     Array,
     Format,
+    as_bits,
     canonical,
     flush,
     is_nan,
@@ -108,5 +109,5 @@ def _values(bits: Array, fmt: Format) -> Array:
 
 
 def _inputs(a: Array, b: Array, fmt: Format, ftz: bool) -> tuple[Array, Array]:
-    a, b = (np.atleast_1d(np.asarray(x, fmt.dtype)) for x in (a, b))
+    a, b = (as_bits(x, fmt.dtype) for x in (a, b))
     return (flush(a, fmt), flush(b, fmt)) if ftz else (a, b)

@@ -20,6 +20,7 @@ from coppelius.emulator.numerics.rounding import (
     Array,
     Format,
     Rounding,
+    as_bits,
     canonical,
     flush,
     is_nan,
@@ -174,5 +175,5 @@ def _double(bits: Array, source: Format) -> Array:
 
 
 def _input(bits: Array, source: Format, ftz: bool) -> Array:
-    bits = np.atleast_1d(np.asarray(bits, source.dtype))
+    bits = as_bits(bits, source.dtype)
     return flush(bits, F32) if ftz and source is F32 else bits

@@ -16,6 +16,7 @@ from coppelius.emulator.numerics.rounding import (
     F32,
     Array,
     Rounding,
+    as_bits,
     canonical,
     flush,
     narrow,
@@ -91,6 +92,20 @@ def fma(
     return _finish(bits, ftz, sat)
 
 
+@in_blocks(2)
+def division_needs_care(a: Array, b: Array) -> Array:
+    """FCHK.DIVIDE: whether a / b must leave the short sequence of a reciprocal and its corrections.
+
+    The machine's own limits are not published. These are strict (# assumed): a numerator whose
+    remainder could be subnormal, a denominator or quotient near the ends of the range. Either way gives
+    the same quotient, so only the path taken may differ.
+    """
+    ea, eb = (((x >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int16) - np.int16(127) for x in _inputs(False, a, b))
+    ordinary = (ea >= -100) & (ea <= 126) & (eb >= -125) & (eb <= 125) & (ea - eb >= -100) & (ea - eb <= 125)
+    care: Array = ~ordinary
+    return care
+
+
 def _nearest_sum(product: Array, addend: Array) -> Array:
     """product + addend to nearest f32, both exact float64 well inside the range."""
     total = product + addend
@@ -127,7 +142,7 @@ def _has_nan(bits: Array) -> bool:
 
 def _inputs(ftz: bool, *operands: Array) -> tuple[Array, ...]:
     # at least one dimension, so that every result is an array that can be viewed
-    arrays = tuple(np.atleast_1d(np.asarray(x, np.uint32)) for x in operands)
+    arrays = tuple(as_bits(x, np.uint32) for x in operands)
     return tuple(flush(x, F32) for x in arrays) if ftz else arrays
 
 

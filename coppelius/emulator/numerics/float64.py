@@ -10,7 +10,7 @@ significands with a sticky last bit: a sum is a * 1 + b, a product is a * b plus
 import numpy as np
 
 from coppelius.emulator.numerics.blocks import in_blocks
-from coppelius.emulator.numerics.rounding import F64, Array, Rounding, highest_bit, round_pack, unpack
+from coppelius.emulator.numerics.rounding import F64, Array, Rounding, as_bits, highest_bit, round_pack, unpack
 
 ONE = np.full(1, F64.one, np.uint64)
 SIGN = np.uint64(F64.sign_mask)
@@ -134,7 +134,7 @@ def _quieten(result: Array, *operands: Array) -> Array:
 
 
 def _bits(x: Array) -> Array:
-    return np.atleast_1d(np.asarray(x, np.uint64))
+    return as_bits(x, np.uint64)
 
 
 def _view(x: Array) -> Array:

@@ -19,6 +19,7 @@ from coppelius.emulator.numerics.rounding import (
     Array,
     Format,
     Rounding,
+    as_bits,
     canonical,
     flush,
     narrow,
@@ -41,7 +42,7 @@ _SAFE_LOW, _SAFE_HIGH = np.float32(2.0**-126), np.float32(2.0**127)
 
 def widen(bits: Array, fmt: Format) -> Array:
     """f16 or bf16 bits as float32 values, exactly."""
-    bits = np.atleast_1d(np.asarray(bits, np.uint16))
+    bits = as_bits(bits, np.uint16)
     if fmt is F16:
         return _WIDE_F16.take(bits)
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -180,5 +181,5 @@ def _finish(bits: Array, fmt: Format, ftz: bool, sat: bool, clamp: bool) -> Arra
 
 
 def _inputs(ftz: bool, fmt: Format, *operands: Array) -> tuple[Array, ...]:
-    arrays = tuple(np.atleast_1d(np.asarray(x, np.uint16)) for x in operands)
+    arrays = tuple(as_bits(x, np.uint16) for x in operands)
     return tuple(flush(x, fmt) for x in arrays) if ftz else arrays

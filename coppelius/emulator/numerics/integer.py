@@ -10,7 +10,7 @@ alone. IMAD.HI and IMAD.WIDE add a 64-bit C (# published: ptxas pairs mad.hi's C
 import numpy as np
 
 from coppelius.emulator.numerics.blocks import in_blocks
-from coppelius.emulator.numerics.rounding import Array, select
+from coppelius.emulator.numerics.rounding import Array, as_bits, select
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -31,18 +31,22 @@ def imad_carry(a: Array, b: Array, c: Array, carry: Array, *, negate_c: bool = F
 
 
 @in_blocks(3)
-def imad_wide(a: Array, b: Array, c: Array, *, signed: bool) -> tuple[Array, Array]:
-    """a * b + c in 64 bits, c uint64, and the carry out of bit 63 of the addition to the product."""
+def imad_wide(a: Array, b: Array, c: Array, *, signed: bool, carry: Array | bool = False) -> tuple[Array, Array]:
+    """a * b + c + carry in 64 bits, c uint64, and the carry out of bit 63 of the addition to the product."""
     product = _wide(a, signed) * _wide(b, signed)
     total: Array = product + np.asarray(c, np.uint64)
-    return total, total < product
+    over = total < product
+    if carry is False:
+        return total, over
+    one = np.asarray(carry).astype(np.uint64)
+    return total + one, over | ((total + one) < one)
 
 
 @in_blocks(3)
-def imad_hi(a: Array, b: Array, c: Array, *, signed: bool) -> tuple[Array, Array]:
-    """The high word of a * b + c, c uint64, and the carry."""
-    total, carry = imad_wide(a, b, c, signed=signed)
-    return (total >> HALF).astype(np.uint32), carry
+def imad_hi(a: Array, b: Array, c: Array, *, signed: bool, carry: Array | bool = False) -> tuple[Array, Array]:
+    """The high word of a * b + c + carry, c uint64, and the carry out."""
+    total, out = imad_wide(a, b, c, signed=signed, carry=carry)
+    return (total >> HALF).astype(np.uint32), out
 
 
 @in_blocks(3)
@@ -147,7 +151,7 @@ def _part(word: Array, width: int, index: int, signed: bool) -> Array:
 
 
 def _words(x: Array) -> Array:
-    return np.atleast_1d(np.asarray(x, np.uint32))
+    return as_bits(x, np.uint32)
 
 
 def _wide(x: Array, signed: bool) -> Array:

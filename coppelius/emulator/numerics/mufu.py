@@ -16,7 +16,7 @@ import numpy as np
 
 from coppelius.emulator.numerics.blocks import in_blocks
 from coppelius.emulator.numerics.half import widen
-from coppelius.emulator.numerics.rounding import F16, F32, F64, Array, Rounding, canonical, flush, narrow
+from coppelius.emulator.numerics.rounding import F16, F32, F64, Array, Rounding, as_bits, canonical, flush, narrow
 
 FUNCTIONS = ("COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH")  # by encoding
 
@@ -40,7 +40,7 @@ BOUNDS = {
 @in_blocks(1)
 def mufu(bits: Array, function: str) -> Array:
     """f32 bits, or for the 64H functions the high word of an f64."""
-    bits = np.atleast_1d(np.asarray(bits, np.uint32))
+    bits = as_bits(bits, np.uint32)
     if function.endswith("64H"):
         return _high_word(bits, function)
     kept = bits if function == "TANH" else flush(bits, F32)

@@ -77,6 +77,13 @@ def scalar(fmt: Format, value: int) -> Any:
     return fmt.dtype.type(value)
 
 
+def as_bits(x: Array | int, dtype: Any) -> Array:
+    """An array of at least one dimension, so that every result is one that can be viewed."""
+    if isinstance(x, np.ndarray) and x.dtype == dtype and x.ndim:
+        return x
+    return np.atleast_1d(np.asarray(x, dtype))
+
+
 def is_nan(bits: Array, fmt: Format) -> Array:
     magnitude: Array = bits & scalar(fmt, fmt.sign_mask - 1)
     result: Array = magnitude > scalar(fmt, fmt.infinity)

@@ -63,6 +63,8 @@ def test_prmt_picks_bytes_and_signs():
         out = [(0xFF if data[p & 7] & 0x80 else 0) if p & 8 else data[p & 7] for p in picks]
         want.append(int.from_bytes(bytes(out), "little"))
     assert bitwise.prmt(a, selector, c).tolist() == want
+    alike = [int(bitwise.prmt(a[i : i + 1], selector[i], c[i : i + 1])[0]) for i in range(len(want))]
+    assert alike == want
 
 
 def test_prmt_modes():

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from coppelius.emulator.numerics import float32, half, integer
+from coppelius.emulator.numerics import compare, float32, half, integer
 from coppelius.emulator.numerics.blocks import BLOCK, in_blocks
-from coppelius.emulator.numerics.rounding import Rounding
+from coppelius.emulator.numerics.rounding import F32, Rounding
 
 pytestmark = pytest.mark.filterwarnings("error")  # no warning may leak
 
@@ -37,6 +37,10 @@ def test_long_arrays_give_what_short_ones_give():
     total, carry = integer.imad_wide(a, b, c.astype(np.uint64), signed=False)
     assert (total[:9] == integer.imad_wide(a[:9], b[:9], c[:9], signed=False)[0]).all()
     assert carry.shape == (n,)
+    smaller = np.arange(n) % 3 == 0
+    picked = compare.minimum(a, b, F32, maximum=smaller)
+    assert (picked == np.where(smaller, compare.minimum(a, b, F32, maximum=True), compare.minimum(a, b, F32))).all()
+    assert integer.minimum(a[:1], b[:1], signed=False, maximum=smaller).shape == (n,)
     halves = half.add(a.view(np.uint16), b.view(np.uint16))
     assert halves.shape == (2 * n,)
     # no operand is long, the result is

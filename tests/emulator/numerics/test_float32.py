@@ -69,6 +69,26 @@ def test_fmz_makes_zero_times_anything_plus_zero():
     assert float32.fma(a, b, c, fmz=True).tolist() == [0xC0000000] * 5 + [0x40000000]
 
 
+def test_short_division_is_exact_where_it_is_allowed():
+    """The sequence that ptxas puts after FCHK, from a reciprocal that is off by one unit."""
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(0, 1 << 32, 20000, dtype=np.uint32) for _ in range(2))
+    for special in (0, 0x80000000, 1, 0x7F800000, 0x7FC00000, 0x7F7FFFFF, 0x00800000):
+        assert float32.division_needs_care(np.uint32(0x3F800000), np.uint32(special)).all()
+        assert float32.division_needs_care(np.uint32(special), np.uint32(0x3F800000)).all()
+    plain = ~float32.division_needs_care(a, b)
+    assert 0.3 < plain.mean() < 0.9
+    a, b = a[plain], b[plain]
+    minus = b ^ np.uint32(0x80000000)
+    reciprocal = (1 / b.view(np.float32)).view(np.uint32) + np.uint32(1)
+    error = float32.fma(minus, reciprocal, ONE)
+    reciprocal = float32.fma(reciprocal, error, reciprocal)
+    quotient = float32.mul(a, reciprocal)
+    quotient = float32.fma(float32.fma(minus, quotient, a), reciprocal, quotient)
+    quotient = float32.fma(float32.fma(minus, quotient, a), reciprocal, quotient)
+    assert (quotient == (a.view(np.float32) / b.view(np.float32)).view(np.uint32)).all()
+
+
 def test_operands_broadcast_and_no_warning_leaks():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

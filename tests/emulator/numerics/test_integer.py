@@ -35,12 +35,15 @@ def test_imad():
 
 
 @pytest.mark.parametrize("sign", [False, True])
-def test_imad_wide_and_high(sign):
+@pytest.mark.parametrize("with_carry", [False, True])
+def test_imad_wide_and_high(sign, with_carry):
     a, b, c = words(2, wide=1)
-    total, carry = integer.imad_wide(a, b, c, signed=sign)
-    high, high_carry = integer.imad_hi(a, b, c, signed=sign)
+    inward = np.arange(400) % 2 == 1 if with_carry else False
+    total, carry = integer.imad_wide(a, b, c, signed=sign, carry=inward)
+    high, high_carry = integer.imad_hi(a, b, c, signed=sign, carry=inward)
     products = [((signed(x) * signed(y)) if sign else x * y) & M64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-    want = [p + z for p, z in zip(products, c.tolist(), strict=True)]
+    bits = np.broadcast_to(inward, 400).tolist()
+    want = [p + z + k for p, z, k in zip(products, c.tolist(), bits, strict=True)]
     assert total.tolist() == [w & M64 for w in want]
     assert carry.tolist() == high_carry.tolist() == [w > M64 for w in want]
     assert high.tolist() == [(w & M64) >> 32 for w in want]
