@@ -18,6 +18,7 @@ from coppelius.builder.draft import Source
 from coppelius.builder.kernel import Kernel
 from coppelius.isa.refusal import Refusal
 from coppelius.program.listing import listing_text
+from coppelius.schedule.compaction import compact_stalls
 from coppelius.schedule.schedule import schedule
 
 RESERVED_REGISTERS = 2  # facts 3.9: the hardware keeps two of the declared registers
@@ -50,6 +51,8 @@ def emit(
     budget = 253 if registers is None else registers - RESERVED_REGISTERS
     built = assemble(k.draft, k.table, registers=budget)
     program, origin = schedule(built.program, built.pins)
+    pinned = frozenset(i for i, old in enumerate(origin) if "stall" in built.pins[old])
+    program = compact_stalls(program, pinned=pinned)
     return Emitted(listing_text(program), _line_table([built.sources[i] for i in origin]))
 
 

@@ -9,7 +9,7 @@ A distance that fifteen cycles on the instructions between cannot give is report
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coppelius.isa.access import Touch
@@ -74,6 +74,50 @@ class Stalls:
             pass
         return self.cycles
 
+    def tight(self) -> set[int]:
+        """Instructions whose stall some distance needs whole, given `cycles` as they are."""
+        states = self._settled()
+        found: set[int] = set()
+        for block in self.blocks:
+            state: State = {r: {k: -v for k, v in held.items()} for r, held in states[block.start].items()}
+            now = 0
+            for i in range(block.start, block.end):
+                for p, ready in self._needs(state, i):
+                    if ready >= now:
+                        found |= self._between(block, p, i)
+                self._enter(state, i, now)
+                now += self.cycles[i] or HORIZON
+        return found
+
+    def _settled(self) -> dict[int, State]:
+        """What is in flight before each block, no stall being raised."""
+        states: dict[int, State] = {b.start: {} for b in self.blocks}
+        queue = [b.start for b in self.blocks]
+        by_start = {b.start: b for b in self.blocks}
+        while queue:
+            block = by_start[queue.pop(0)]
+            state: State = {r: {k: -v for k, v in held.items()} for r, held in states[block.start].items()}
+            now = 0
+            for i in range(block.start, block.end):
+                self._enter(state, i, now)
+                now += self.cycles[i] or HORIZON
+            for target in block.following:
+                if _merge(states[target], _aged(state, now)) and target not in queue:
+                    queue.append(target)
+        return states
+
+    def _between(self, block: Block, p: int, i: int) -> set[int]:
+        """Instructions from p to the one before i; over other blocks, all that such a short path can visit."""
+        if block.start <= p < i:
+            return set(range(p, i))
+        found = set(range(block.start, i))
+        for other in self.blocks:
+            if other.start <= p < other.end:
+                found |= set(range(p, other.end))
+            elif sum(self.cycles[other.start : other.end]) < HORIZON:
+                found |= set(range(other.start, other.end))
+        return found
+
     def _sweep(self) -> bool:
         """One solution of the flow under the present stalls; whether any stall grew."""
         states: dict[int, State] = {b.start: {} for b in self.blocks}
@@ -105,36 +149,33 @@ class Stalls:
                 now += given if i > block.start else 0
             self._enter(state, i, now)
             now += self.cycles[i] or HORIZON
-        left: State = {}
-        for register, held in state.items():
-            fresh = {k: now - v for k, v in held.items() if now - v < HORIZON}
-            if fresh:
-                left[register] = fresh
-        return left, grew
+        return _aged(state, now), grew
 
     def _ready(self, state: State, i: int) -> tuple[int, int]:
         """The earliest time at which instruction i may issue, and the instruction that says so."""
-        ready = (-HORIZON, i)
+        return max(((ready, p) for p, ready in self._needs(state, i)), default=(-HORIZON, i))
+
+    def _needs(self, state: State, i: int) -> Iterator[tuple[int, int]]:
+        """(instruction in flight, time from which i may issue after it) for each distance that i must keep."""
         op = self.ops[i]
         for touch in self.reads[i]:
             for (p, kind), issued in self._held(state, touch, i):
                 if kind == "w":
                     needs = (raw_cycles(self.ops[p], w, op, touch) for w in self.writes[p] if _same(w, touch))
-                    ready = max(ready, (issued + max(needs, default=0), p))
+                    yield p, issued + max(needs, default=0)
         for touch in self.writes[i]:
             for (p, kind), issued in self._held(state, touch, i):
                 if kind == "w":
                     needs = (waw_cycles(self.ops[p], w, op, touch) for w in self.writes[p] if _same(w, touch))
                 else:
                     needs = (war_cycles(self.ops[p], t, op, touch) for t in self.reads[p] if _same(t, touch))
-                ready = max(ready, (issued + max(needs, default=0), p))
+                yield p, issued + max(needs, default=0)
         wait = self.rows[i]["wait"]
         need = SET_TO_DEPBAR if stem(self.rows[i]) == "DEPBAR" else SET_TO_WAIT
         for b in range(BARRIERS):
             if wait >> b & 1:
                 for (p, _), issued in self._held(state, Touch("", "SB", b), i):
-                    ready = max(ready, (issued + need, p))
-        return ready
+                    yield p, issued + need
 
     def _held(self, state: State, touch: Touch, i: int) -> list[tuple[tuple[int, str], int]]:
         held = state.get((touch.space, touch.number))
@@ -186,6 +227,16 @@ class Stalls:
 
 def _same(a: Touch, b: Touch) -> bool:
     return a.space == b.space and a.number == b.number
+
+
+def _aged(state: State, now: int) -> State:
+    """Times of issue to cycles since, what is older than the horizon left out."""
+    left: State = {}
+    for register, held in state.items():
+        fresh = {k: now - v for k, v in held.items() if now - v < HORIZON}
+        if fresh:
+            left[register] = fresh
+    return left
 
 
 def _merge(into: State, state: State) -> bool:
