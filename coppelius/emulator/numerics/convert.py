@@ -1,4 +1,4 @@
-"""F2F, F2FP, F2I, I2F and FRND: a value moves to another format with one rounding.
+"""F2F, F2FP, F2I, I2F, I2I and FRND: a value moves to another format with one rounding.
 
 A float becomes an integer by rounding to integral, then clamping to the destination's range, infinities too.
 NaN becomes zero with .NTZ and 1 << (width - 1) without it (# published: PTX 9.0 gives those two values; ptxas
@@ -151,6 +151,15 @@ def i2f(
     magnitude = np.where(negative, np.negative(value), value).astype(np.uint64)
     significand, exponent = normalise(magnitude, np.zeros(magnitude.shape, np.int64))
     return round_pack(negative, significand, exponent, target, rounding)
+
+
+@in_blocks(1)
+def i2i(integers: Array, width: int, *, source_signed: bool, signed: bool) -> Array:
+    """I2I.SAT: a 32-bit integer clamped to `width` bits (8, 16, 32), extended to a whole register."""
+    words = as_bits(integers, np.uint32)
+    value = (words.view(np.int32) if source_signed else words).astype(np.int64)
+    low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+    return np.clip(value, low, high).astype(np.uint32)
 
 
 @in_blocks(1)

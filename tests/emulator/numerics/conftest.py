@@ -29,10 +29,16 @@ def encode(value: Fraction, fmt: Format, mode: Rounding, negative_zero: bool = F
     """The one rounding, by trying the two neighbours."""
     negative = value < 0 or (value == 0 and negative_zero)
     magnitude, sign = abs(value), int(negative) << (fmt.width - 1)
-    low, high = 0, fmt.infinity  # the two patterns around the magnitude, by bisection on the patterns
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if decode(middle, fmt)[1] <= magnitude else (low, middle)
+    if not magnitude:
+        return sign
+    # the pattern at or below the magnitude: whole units of the last place, counted from the smallest subnormal's
+    least = 1 - fmt.bias - fmt.fraction_bits
+    binade = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    binade -= magnitude < Fraction(2) ** binade
+    unit = max(binade - fmt.fraction_bits, least)
+    low = ((unit - least) << fmt.fraction_bits) + int(magnitude / Fraction(2) ** unit)
+    low = min(low, fmt.infinity - 1)
+    high = low + 1
     below = decode(low, fmt)[1]
     if below == magnitude:
         return sign | low

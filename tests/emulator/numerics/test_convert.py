@@ -121,3 +121,17 @@ def test_frnd_against_the_twin(fmt, mode, twin):
                     whole = rounded(-magnitude if negative else magnitude, mode)
                     want.append(twin.encode(twin.Fraction(whole), fmt, mode, negative))
             assert twin.differences(convert.frnd(bits, fmt, mode), want, bits) == []
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+@pytest.mark.parametrize("source_signed", [False, True])
+@pytest.mark.parametrize("signed", [False, True])
+def test_i2i_clamps(width, source_signed, signed):
+    values = [
+        v & 0xFFFFFFFF for k in (0, 7, 8, 15, 16, 31, 32) for d in (-1, 0, 1) for v in ((1 << k) + d, -(1 << k) + d)
+    ]
+    low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+    numbers = [v - (v >> 31 << 32) if source_signed else v for v in values]
+    want = [min(max(v, low), high) & 0xFFFFFFFF for v in numbers]
+    got = convert.i2i(np.array(values, np.uint32), width, source_signed=source_signed, signed=signed)
+    assert got.tolist() == want
