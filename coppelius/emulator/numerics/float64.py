@@ -3,14 +3,24 @@
 There is no FTZ and no SAT. An invalid operation gives 0xfff8000000000000 (# published: CUDART_NAN); a NaN
 operand comes back quietened, the first of a, b, c that is one (# assumed, as x86 does).
 
-RN sums and products are the host's own. Everything else goes through one fused multiply-add on 128-bit
-significands with a sticky last bit: a sum is a * 1 + b, a product is a * b plus a zero of the product's sign.
+RN sums and products are the host's own. RN fused results of middling operands are sums of four doubles that are
+exact together (Boldo and Melquiond: the two smallest added to odd). All else goes through one fused multiply-add on
+128-bit significands with a sticky last bit: a sum is a * 1 + b, a product a * b plus a zero of its sign.
 """
 
 import numpy as np
 
 from coppelius.emulator.numerics.blocks import in_blocks
-from coppelius.emulator.numerics.rounding import F64, Array, Rounding, as_bits, highest_bit, round_pack, unpack
+from coppelius.emulator.numerics.rounding import (
+    F64,
+    Array,
+    Rounding,
+    as_bits,
+    highest_bit,
+    round_pack,
+    sum_to_odd,
+    unpack,
+)
 
 ONE = np.full(1, F64.one, np.uint64)
 SIGN = np.uint64(F64.sign_mask)
@@ -39,6 +49,49 @@ def mul(a: Array, b: Array, rounding: Rounding = Rounding.RN) -> Array:
 @in_blocks(3)
 def fma(a: Array, b: Array, c: Array, rounding: Rounding = Rounding.RN) -> Array:
     a, b, c = np.broadcast_arrays(_bits(a), _bits(b), _bits(c))
+    if rounding is not Rounding.RN:
+        return _any_fma(a, b, c, rounding)
+    with np.errstate(all="ignore"):
+        result = _quick_fma(a.view(np.float64), b.view(np.float64), c.view(np.float64)).view(np.uint64)
+    rest = ~(_middling(a, 400) & _middling(b, 400) & (_middling(c, 900) | ((c & ~SIGN) == 0)))
+    if rest.any():
+        result[rest] = _any_fma(a[rest], b[rest], c[rest], rounding)
+    return result
+
+
+def _middling(bits: Array, reach: int) -> Array:
+    """Finite values whose exponent is at most `reach` either way."""
+    exponent = (bits & ~SIGN) >> np.uint64(52)
+    middling: Array = (exponent - np.uint64(F64.bias - reach)) <= np.uint64(2 * reach)
+    return middling
+
+
+def _quick_fma(a: Array, b: Array, c: Array) -> Array:
+    """Nearest a * b + c, where neither the product's last bit nor any part leaves the range."""
+    high = a * b
+    (a1, a2), (b1, b2) = _split(a), _split(b)
+    low = ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
+    upper, rest = _two_sum(c, low)
+    total, error = _two_sum(high, upper)
+    nearest: Array = total + sum_to_odd(rest, error)
+    return nearest
+
+
+def _split(x: Array) -> tuple[Array, Array]:
+    """Two halves of 26 bits, exactly."""
+    scaled = x * 134217729.0
+    upper = scaled - (scaled - x)
+    return upper, x - upper
+
+
+def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """The rounded sum and what rounding took from it."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def _any_fma(a: Array, b: Array, c: Array, rounding: Rounding) -> Array:
     result = _exact_fma(a, b, c, rounding)
     special = np.zeros(a.shape, bool)
     for x in (a, b, c):

@@ -38,6 +38,18 @@ def test_add_and_mul(mode, twin):
     assert found == []
 
 
+def test_quick_and_exact_fma_agree(twin):
+    """Operands near one another, so that products cancel the addend down to their last bits."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=4000) * 2.0 ** rng.integers(-40, 40, 4000) for _ in range(2))
+    c = -a * b * rng.choice([1.0, 1 + 2.0**-52, 1 - 2.0**-53, 1 + 2.0**-30, 2.0**53, 2.0**-53, 2.0**-106, 0.0], 4000)
+    operands = [x.view(np.uint64) for x in (a, b, c)]
+    for triple in [operands, *twin.patterns(F64, 1000, 23)]:
+        x, y, z = triple
+        quick, slow = float64.fma(x, y, z), float64._any_fma(x, y, z, Rounding.RN)
+        assert twin.differences(quick, slow.tolist(), x, y, z) == []
+
+
 def test_wide_shift_keeps_what_it_loses_as_a_last_bit():
     rng = np.random.default_rng(0)
     high, low = (rng.integers(0, 1 << 64, 140, dtype=np.uint64) for _ in range(2))
