@@ -8,7 +8,6 @@ the instance (`Globals.dep_manager`) before it creates the tasks: `adopt` makes 
 A task that is no step of the graph is left to doit.
 """
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -74,6 +73,8 @@ class StepDependency(Dependency):  # type: ignore[misc]
     def remove_success(self, task: Any) -> None:
         if task.name not in self.project.graph.steps:
             super().remove_success(task)
+        elif "written" in task.values:  # it failed by an objection to what it wrote
+            self.save_success(task)
 
     def get_values(self, task_name: str) -> Any:
         return {} if task_name in self.project.graph.steps else super().get_values(task_name)
@@ -162,9 +163,10 @@ def _remove_folder(folder: Path, files: set[str]) -> None:
 
 def _end_with_a_killed_worker(_number: int, _frame: FrameType | None) -> None:
     """`doit -n` waits for ever for a worker that was killed; end the build instead."""
-    for worker in multiprocessing.active_children():
-        if worker.exitcode not in (None, 0):
-            raise SystemExit(f"a worker process ended with {worker.exitcode}; its step will run again")
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is not None and ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # doit ends the other workers now
+        raise SystemExit(f"a worker process was killed (signal {ended.si_status}); its step will run again")
 
 
 def drop_release(step: Step) -> None:

@@ -81,11 +81,13 @@ def execute(step: Step, action: Action, task: Any) -> Any:
         _publish(step, contents)
     except Exception as error:
         return TaskFailed(failure_text(error))
+    written = {"written": {path: atomic.digest(content) for path, content in contents.items()}}
     if task.asked and step.stage.name in OBJECTIONS:
         objection = OBJECTIONS[step.stage.name](ROOT, step)
         if objection:
+            task.values.update(written)  # its output is whole, and up to date for those who read it
             return TaskFailed("\n".join(objection))
-    return {"written": {path: atomic.digest(content) for path, content in contents.items()}}
+    return written
 
 
 def _publish(step: Step, contents: dict[str, bytes]) -> None:

@@ -20,3 +20,11 @@ def load_miniature():
 @pytest.fixture(params=[("sm86",)], ids=["sm86"])
 def mini(request, tmp_path):
     return load_miniature().Miniature(tmp_path / "checkout", targets=request.param)
+
+
+@pytest.fixture
+def built(mini):
+    return mini.built()
+
+
+load_miniature()  # test modules import `miniature_checkout`

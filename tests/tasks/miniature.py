@@ -4,13 +4,15 @@ Forking this process, in which doit is imported already, costs a fraction of sta
 drops every module of ours first, so that it loads the miniature's.
 """
 
+import hashlib
+import json
 import os
 import shutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +31,7 @@ BORROWED = (
     "arena/release.py",
 )
 PLAN = {"half": '"bf16"', "base": "0x100000000", "alignment": "256", "targets": '["sm86"]'}
-STAGES = ("emit", "halve", "guard", "encode", "check", "place")
+STAGES = "emit halve guard encode check place"
 IMAGES = ("first", "second", "third", "fourth", "fifth")
 
 
@@ -37,11 +39,6 @@ class Outcome(NamedTuple):
     status: int
     ran: list[str]  # the steps that were started, sorted
     output: str
-
-
-def steps(stages: str, *images: str) -> list[str]:
-    """Names of steps: `steps("emit halve", "first")`."""
-    return [f"{stage}:{image}" for stage in stages.split() for image in images]
 
 
 class Miniature:
@@ -83,7 +80,7 @@ class Miniature:
             log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            sys.stdout = os.fdopen(1, "w", closefd=False)
+            sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
             sys.stderr = os.fdopen(2, "w", closefd=False)
             doit.cmd_run.opt_outfile["default"] = sys.stdout  # bound when doit was imported
             for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
@@ -92,7 +89,7 @@ class Miniature:
             os.chdir(self.root)
             if before is not None:
                 before()
-            status = doit.doit_cmd.DoitMain().run(list(arguments))
+            status = doit.doit_cmd.DoitMain().run(list(arguments)) or 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 1
             if isinstance(end.code, str):
@@ -127,9 +124,29 @@ class Miniature:
         """A build that names the steps it runs."""
         return self.doit("run", "-v", "2", *arguments)
 
-    def steps(self, *images: str) -> list[str]:
-        """Every step of these images, sorted."""
-        return sorted(steps(" ".join(STAGES), *(images or IMAGES)))
+    def steps(self, stages: str = STAGES, *images: str, also: Sequence[str] = ()) -> list[str]:
+        """Names of steps, sorted as `Outcome.ran` is; without images, those of all images."""
+        named = [f"{stage}:{image}" for stage in stages.split() for image in images or IMAGES]
+        return sorted([*named, *also])
+
+    def built(self) -> "Miniature":
+        """This checkout after its first build."""
+        outcome = self.build()
+        assert outcome.status == 0, outcome.output
+        return self
+
+    def release_is_whole(self) -> bool:
+        """Is there either no release, or an arena that its manifest describes?"""
+        for target in self.targets:
+            folder = self.root / "build" / target
+            arena, manifest = folder / "arena.bin", folder / "manifest.json"
+            if arena.exists() != manifest.exists():
+                return False
+            if arena.exists():
+                expected = json.loads(manifest.read_text())["sha256"]
+                if hashlib.sha256(arena.read_bytes()).hexdigest() != expected:
+                    return False
+        return True
 
     def outputs(self) -> dict[str, bytes]:
         """Everything under build/ that a user sees."""
@@ -146,7 +163,8 @@ class Miniature:
         shutil.copytree(self.root, root, ignore=_generated)
         twin = object.__new__(Miniature)
         twin.root, twin.targets, twin.log = root, self.targets, root.with_name(f"{root.name}.log")
-        twin.doit()
+        outcome = twin.doit()
+        assert twin.release_is_whole(), outcome.output
         found = twin.outputs()
         shutil.rmtree(root)
         return found
@@ -157,3 +175,47 @@ class Miniature:
 
 def _generated(_folder: str, names: list[str]) -> set[str]:
     return {name for name in names if name == "__pycache__" or name == "build" or name.startswith("state.")}
+
+
+class KillAt:
+    """Sends this process a signal just before its n-th write (a file opened for writing, renamed, linked)."""
+
+    def __init__(self, point: int, number: int = signal.SIGKILL) -> None:
+        self.left, self.number = point, number
+
+    def __call__(self) -> None:
+        sys.addaudithook(self.hook)
+
+    def hook(self, event: str, arguments: tuple) -> None:
+        if is_write(event, arguments):
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), self.number)
+
+
+class Watch:
+    """Notes what this process opens or writes, a line each, in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __call__(self) -> None:
+        self.log = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        sys.addaudithook(self.hook)
+
+    def hook(self, event: str, arguments: tuple) -> None:
+        if event == "open" or is_write(event, arguments):
+            kind = "write" if is_write(event, arguments) else "read"
+            os.write(self.log, f"{kind} {arguments[0]}\n".encode())
+
+    def noted(self, kind: str) -> list[str]:
+        lines = (line.partition(" ") for line in self.file.read_text().splitlines())
+        return [path for what, _, path in lines if what == kind]
+
+
+def is_write(event: str, arguments: tuple) -> bool:
+    if event == "open":
+        path, mode, flags = arguments
+        writes = "w" in mode if mode else bool(flags & (os.O_WRONLY | os.O_RDWR))
+        return writes and isinstance(path, str | os.PathLike)
+    return event in ("os.rename", "os.symlink", "os.mkdir", "shutil.rmtree")

@@ -2,24 +2,11 @@
 
 import pytest
 
-WHOLE = ["arena"]
-
-
-def only(mini, stages, *images):
-    return sorted(f"{stage}:{image}" for stage in stages.split() for image in images)
-
-
-@pytest.fixture
-def built(mini):
-    outcome = mini.build()
-    assert outcome.status == 0, outcome.output
-    return mini
-
 
 def test_a_cold_build_runs_every_step_once(mini):
     outcome = mini.build()
     assert outcome.status == 0, outcome.output
-    assert outcome.ran == sorted(mini.steps() + WHOLE)
+    assert outcome.ran == mini.steps(also=["arena"])
     assert "steps: 31 run" in outcome.output
     assert "0x100000100    240            15         24" in outcome.output
 
@@ -33,14 +20,14 @@ def test_a_build_of_nothing_new_runs_nothing(built):
 def test_a_comment_in_a_kernel_emits_its_images_again(built):
     built.edit("coppelius/kernels/plain.py", "def plain", "# a comment\ndef plain")
     before = built.outputs()
-    assert built.build().ran == only(built, "emit", "first", "second")
+    assert built.build().ran == built.steps("emit", "first", "second")
     moved = {path for path, content in built.outputs().items() if content != before[path]}
     assert moved == {"sm86/first/lines.json", "sm86/second/lines.json"}
 
 
 def test_a_comment_in_what_kernels_share_emits_those_that_import_it(built):
     built.edit("coppelius/kernels/common.py", "def repeated", "# a comment\ndef repeated")
-    assert built.build().ran == only(built, "emit", "fourth", "fifth")
+    assert built.build().ran == built.steps("emit", "fourth", "fifth")
 
 
 @pytest.mark.parametrize(
@@ -60,58 +47,53 @@ def test_comments_elsewhere_are_free(built, old, new):
 
 def test_new_words_of_the_same_length_move_no_offset(built):
     built.edit("coppelius/kernels/halves.py", "move half", "copy half")
-    assert built.build().ran == sorted(only(built, "emit halve guard encode check", "third") + WHOLE)
+    assert built.build().ran == built.steps("emit halve guard encode check", "third", also=["arena"])
     assert built.build().ran == []
 
 
 def test_growth_inside_the_padding_moves_no_later_offset(built):
     built.edit("coppelius/kernels/halves.py", "* count", "* (count + 1)")
-    assert built.build().ran == sorted(only(built, "emit halve guard encode check place", "third") + WHOLE)
+    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=["arena"])
 
 
 def test_growth_past_the_aligned_end_moves_the_offsets_after_it(built):
     built.edit("coppelius/kernels/halves.py", "* count", "* (count + 16)")
-    later = only(built, "place", "fourth", "fifth")
-    assert built.build().ran == sorted(only(built, "emit halve guard encode check place", "third") + later + WHOLE)
+    later = built.steps("place", "fourth", "fifth")
+    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=[*later, "arena"])
 
 
 def test_a_change_of_the_encoder_encodes_all_and_equal_bytes_stop(built):
     built.edit("coppelius/program/encoding.py", "    return b", "    unused = 1\n    return b")
-    assert built.build().ran == only(built, "encode", "first", "second", "third", "fourth", "fifth")
+    assert built.build().ran == built.steps("encode")
 
 
 def test_a_change_of_the_encoder_goes_on_where_bytes_change(built):
     built.edit("coppelius/program/encoding.py", "line.encode()", 'line.replace("shared", "Shared").encode()')
-    everything = ("first", "second", "third", "fourth", "fifth")
-    assert built.build().ran == sorted(
-        only(built, "encode", *everything) + only(built, "check", "fourth", "fifth") + WHOLE
-    )
+    assert built.build().ran == built.steps("encode", also=[*built.steps("check", "fourth", "fifth"), "arena"])
 
 
 def test_a_change_of_the_checker_checks_all(built):
     built.edit("coppelius/check/verdict.py", '"hazard"]', '"hazards"]')
-    assert built.build().ran == only(built, "check", "fifth", "first", "fourth", "second", "third")
+    assert built.build().ran == built.steps("check")
 
 
 def test_a_change_of_an_action_is_a_change_of_its_stage(built):
     built.edit("tasks/guard.py", "return (late_reads.guard(only_text(inputs)),)",
                "text = only_text(inputs)\n    return (late_reads.guard(text),)")  # fmt: skip
-    assert built.build().ran == only(built, "guard", "fifth", "first", "fourth", "second", "third")
+    assert built.build().ran == built.steps("guard")
 
 
 def test_how_stages_spell_files_is_part_of_their_code(built):
     built.edit("tasks/outputs.py", "indent=1", "indent=2")
     ran = built.build().ran
-    everything = ("fifth", "first", "fourth", "second", "third")
-    assert ran == sorted(only(built, "halve guard encode check place", *everything) + WHOLE)
+    assert ran == built.steps("halve guard encode check place", also=["arena"])
 
 
 def test_a_new_row_builds_its_image_and_moves_what_lies_after(built):
     row = '    Image("new", "coppelius.kernels.plain:plain", {"count": 9}),\n    Image("fifth"'
     built.edit("coppelius/catalog.py", '    Image("fifth"', row)
-    assert built.build().ran == sorted(
-        only(built, "emit halve guard encode check place", "new") + ["place:fifth"] + WHOLE
-    )
+    ran = built.build().ran
+    assert ran == built.steps("emit halve guard encode check place", "new", also=["place:fifth", "arena"])
 
 
 def test_a_removed_row_takes_its_files_along(built):
@@ -136,7 +118,7 @@ def test_options_are_read_by_emit_and_launch_facts_by_check_and_arena(built):
     built.edit("coppelius/catalog.py", '{"count": 3}', '{"count": 3}, block_x=64')
     assert built.build().ran == ["arena", "check:third"]
     built.edit("coppelius/catalog.py", '{"count": 3}', '{"count": 2}')
-    assert built.build().ran == sorted(only(built, "emit halve guard encode check place", "third") + WHOLE)
+    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=["arena"])
 
 
 @pytest.mark.parametrize(
@@ -150,8 +132,7 @@ def test_options_are_read_by_emit_and_launch_facts_by_check_and_arena(built):
 )
 def test_a_plan_setting_rebuilds_what_reads_it(built, setting, stages, after):
     built.plan(**setting)
-    everything = ("first", "second", "third", "fourth", "fifth")
-    assert built.build().ran == sorted(only(built, stages, *everything) + after)
+    assert built.build().ran == built.steps(stages, also=after)
 
 
 def test_an_override_is_for_one_run(built):
