@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from coppelius.isa import latency
 from coppelius.isa.access import reads, writes
+from coppelius.isa.address import AddressOperand
 from coppelius.isa.bits import Bits, bits
 from coppelius.isa.codec import Decoded
 from coppelius.isa.control import KEEP, READ_BARRIER, STALL, WAIT, WRITE_BARRIER
 from coppelius.isa.form import CONTROL, MEMORY, SHARED, TENSOR, VARIABLE, XU, Encoding
-from coppelius.isa.values import AddressOperand, Label_
+from coppelius.isa.values import Label_
 from coppelius.isa.word import Words
 
 KEY_BASE = {"R": 0, "UR": 256, "P": 350, "UP": 360, "B": 384}

@@ -18,8 +18,9 @@ from coppelius.check.facts import COPY, SHARED_ACCESS, Facts
 from coppelius.check.flow import Graph
 from coppelius.check.hazard import ALONE, Hazard, Note
 from coppelius.isa import latency
+from coppelius.isa.address import AddressOperand
 from coppelius.isa.slots import Register, UniformRegister
-from coppelius.isa.values import AddressOperand, Immediate, Named
+from coppelius.isa.values import Immediate, Named
 
 CHECK = "resources"
 _TOP = (1 << 32) - 1

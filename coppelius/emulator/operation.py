@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from coppelius.emulator.group import Group
 from coppelius.emulator.machine import Machine
+from coppelius.isa.address import AddressOperand
 from coppelius.isa.operands import PT_INDEX, RZ_INDEX
 from coppelius.isa.printer import texts
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.slots import Modified, Predicate, Register, Slot, UniformRegister
 from coppelius.isa.values import (
     F64_HIGH,
-    AddressOperand,
     BindlessConstant,
     ConstantOperand,
     Immediate,

@@ -18,8 +18,12 @@ from coppelius.isa.table import Table
 from coppelius.isa.values import Immediate, Label_, PackedHalves
 
 _LINE = re.compile(
-    r"^(?:@(?P<guard>!?U?P[0-6T]) )?(?P<mnemonic>[A-Z0-9_.]+)(?: (?P<operands>[^{]*?))?(?: ?\{(?P<braces>[^}]*)\})?$"
+    # braces of digits only are an operand (DEPBAR's scoreboards), braces with names are ours
+    r"^(?:@(?P<guard>!?U?P[0-6T]) )?(?P<mnemonic>[A-Za-z0-9_.]+)(?: (?P<operands>(?:[^{]|\{[0-9,]*\})*?))?"
+    r"(?: ?\{(?P<braces>[^}=]+=[^}]*)\})?$"
 )
+
+_COMMA = re.compile(r",(?![^{]*\})")
 
 Parsed = tuple[Encoding, list[int]]
 
@@ -89,7 +93,7 @@ def _fill(
         if found is None:
             return None
         values |= found
-    tokens = [t.strip() for t in operands.split(",")] if operands else []
+    tokens = [t.strip() for t in _COMMA.split(operands)] if operands else []
     matched = _match_operands(encoding.operands, tokens)
     if matched is None:
         return None

@@ -1,4 +1,4 @@
-"""Operand slots that are no registers: immediates, constants, addresses, labels, names, modifiers of the mnemonic."""
+"""Operand slots that are no registers: immediates, constants, labels, names, modifiers of the mnemonic."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from coppelius.isa import literals
 from coppelius.isa.bits import Bits, Field, bits
-from coppelius.isa.operands import RZ_INDEX, Address, Constant, Label, R, Special
-from coppelius.isa.slots import READ, Access, Columns, Modified, Slot, Values, Width
+from coppelius.isa.operands import Constant, Label, Special
+from coppelius.isa.slots import READ, Access, Columns, Modified, Slot, Values
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,12 @@ def _float(parse: Callable[[str], int | None]) -> Callable[[object], int | None]
     return lambda value: parse(repr(float(value))) if isinstance(value, (int, float)) else None
 
 
-def _hex(value: int) -> str:
+def hexadecimal(value: int) -> str:
+    """`0x1f`, `-0x4`."""
     return f"-{-value:#x}" if value < 0 else f"{value:#x}"
 
 
-HEX = Style(_hex, literals.parse_integer, _integer)
+HEX = Style(hexadecimal, literals.parse_integer, _integer)
 DECIMAL = Style(str, literals.parse_integer, _integer)
 F32 = Style(literals.f32_text, literals.parse_f32, _float(literals.parse_f32), lossy=True)
 F64_HIGH = Style(literals.f64_high_text, literals.parse_f64_high, _float(literals.parse_f64_high), lossy=True)
@@ -136,7 +137,7 @@ class ConstantOperand(Modified):
 
     def bare(self, index: int) -> str:
         words = index & 0x3FFF
-        return f"c[{index >> 14:#x}]{self.space}[{_hex((words - (words >> 13 << 14)) * 4)}]"
+        return f"c[{index >> 14:#x}]{self.space}[{hexadecimal((words - (words >> 13 << 14)) * 4)}]"
 
     def parse_bare(self, text: str) -> int | None:
         match = _CONSTANT.match(text)
@@ -179,7 +180,7 @@ class BindlessConstant(Modified):
     def bare(self, index: int) -> str:
         words, uniform = index & 0x3FFF, index >> 14
         name = "URZ" if uniform == 63 else f"UR{uniform}"
-        return f"cx[{name}]{self.space}[{_hex((words - (words >> 13 << 14)) * 4)}]"
+        return f"cx[{name}]{self.space}[{hexadecimal((words - (words >> 13 << 14)) * 4)}]"
 
     def parse_bare(self, text: str) -> int | None:
         match = re.match(r"^cx\[UR(Z|\d+)\] ?\[(-?0x[0-9a-f]+)\]$", text)
@@ -209,7 +210,7 @@ class Label_(Slot):  # noqa: N801 - `Label` is the operand value
     def render(self, columns: Columns) -> list[str]:
         scale = self.scale
         pairs = zip(columns[self.name], columns["address"], strict=True)
-        return [f"{(a + 16 + v * scale) & 0xFFFFFFFFFFFFFFFF:#x}" for v, a in pairs]
+        return [hexadecimal(a + 16 + v * scale) for v, a in pairs]
 
     def parse(self, text: str) -> Values | None:
         """The absolute address, to be made relative by the caller, who knows the instruction's own."""
@@ -342,109 +343,6 @@ class Hidden:
             return {**self.when, self.field: int(text.removeprefix(self.prefix), 0)}
         except ValueError:
             return None
-
-
-_ADDRESS = re.compile(
-    r"^\[(?:(?P<base>R(?:Z|\d+))(?P<scale>\.X4|\.X8|\.X16)?(?P<wide>\.64|\.U32)?)?"
-    r"(?:\+?(?P<uniform>UR(?:Z|\d+)))?(?:\+?(?P<offset>-?0x[0-9a-f]+))?\]$"
-)
-_SCALES = {0: "", 1: ".X4", 2: ".X8", 3: ".X16"}
-SCALE_CODES = {1: 0, 4: 1, 8: 2, 16: 3}
-
-
-class AddressOperand(Slot):
-    """`[R4.X8+UR5+0x10]`: a base register, sometimes scaled, sometimes a uniform register, a signed offset.
-
-    `wide` is the field whose code 1 makes the base a 64-bit pair (E).  `descriptor` is the field whose
-    code 1 makes the uniform register a mere memory descriptor: then the base prints `.64` and the
-    uniform register goes into braces.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        base: Bits,
-        offset: Bits,
-        *,
-        uniform: Bits | None = None,
-        scale: Bits | None = None,
-        wide: str | None = None,
-        descriptor: Bits | None = None,
-        role: str = "address",
-    ) -> None:
-        self.name = name
-        self.base = Field(f"{name}.base", base, default=RZ_INDEX)
-        self.offset = Field(f"{name}.offset", offset, signed=True)
-        self._uniform: tuple[Field, ...] = () if uniform is None else (Field(f"{name}.uniform", uniform, default=63),)
-        self._scale: tuple[Field, ...] = () if scale is None else (Field(f"{name}.scale", scale),)
-        self._descriptor: tuple[Field, ...] = () if descriptor is None else (Field(f"{name}.descriptor", descriptor),)
-        self.fields = (self.base, self.offset, *self._uniform, *self._scale, *self._descriptor)
-        width: Width = 1 if wide is None else (wide, {0: 1, 1: 2})
-        self.accesses = (Access(role, "R", self.base.name, READ, width),)
-        if self._uniform:
-            span: Width = 2 if descriptor is not None else 1
-            self.accesses += (Access(role, "UR", self._uniform[0].name, READ, span),)
-        self._text = lru_text(self._compose)
-
-    def _compose(self, base: int, offset: int, uniform: int, scale: int, descriptor: int) -> str:
-        parts = []
-        if base != RZ_INDEX or (not self._uniform and not offset) or scale or descriptor:
-            name = "RZ" if base == RZ_INDEX else f"R{base}"
-            parts.append(name + _SCALES[scale] + (".64" if descriptor else ""))
-        if self._uniform and not descriptor:
-            parts.append("URZ" if uniform == 63 else f"UR{uniform}")
-        if offset:
-            parts.append(_hex(offset))
-        return f"[{'+'.join(parts)}]"
-
-    def render(self, columns: Columns) -> list[str]:
-        zeros = [0] * len(columns[self.base.name])
-        optional = (self._uniform, self._scale, self._descriptor)
-        more = [columns[f[0].name] if f else zeros for f in optional]
-        text = self._text
-        return [text(*key) for key in zip(columns[self.base.name], columns[self.offset.name], *more, strict=True)]
-
-    def parse(self, text: str) -> Values | None:
-        match = _ADDRESS.match(text.strip())
-        if not match:
-            return None
-        values = {self.base.name: RZ_INDEX, self.offset.name: int(match["offset"] or "0", 16)}
-        if match["base"] and match["base"] != "RZ":
-            values[self.base.name] = int(match["base"][1:])
-        if match["scale"] and not self._scale:
-            return None
-        if self._scale:
-            values[self._scale[0].name] = {v: k for k, v in _SCALES.items()}[match["scale"] or ""]
-        if self._descriptor:
-            values[self._descriptor[0].name] = int(bool(match["wide"]))
-        elif match["wide"]:
-            return None
-        described = bool(self._descriptor and match["wide"])
-        if bool(match["uniform"]) != bool(self._uniform and not described):
-            return None
-        if match["uniform"]:
-            values[self._uniform[0].name] = 63 if match["uniform"] == "URZ" else int(match["uniform"][2:])
-        return values
-
-    def accept(self, value: object) -> Values | None:
-        if isinstance(value, R):
-            value = Address(value)
-        if not isinstance(value, Address) or value.base.negate or value.base.absolute:
-            return None
-        values = {self.base.name: value.base.index, self.offset.name: value.offset}
-        if not self.offset.admits(value.offset) or value.scale not in SCALE_CODES:
-            return None
-        if self._scale:
-            values[self._scale[0].name] = SCALE_CODES[value.scale]
-        elif value.scale != 1:
-            return None
-        if (value.uniform is not None) != bool(self._uniform) or (value.descriptor and not self._descriptor):
-            return None
-        if value.uniform is not None:
-            values[self._uniform[0].name] = value.uniform.index
-        if self._descriptor:
-            values[self._descriptor[0].name] = int(value.descriptor)
-        return values
 
 
 def lru_text(compose: Callable[..., str]) -> Callable[..., str]:

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from coppelius.isa.form import Form
-from coppelius.isa.forms import compare, conversion, floating, half, integer, logic, move, transcendental
+from coppelius.isa.forms import (
+    compare,
+    control,
+    conversion,
+    floating,
+    half,
+    integer,
+    logic,
+    memory,
+    move,
+    shared_memory,
+    system,
+    transcendental,
+    warp,
+)
 
 
 def all_forms() -> list[Form]:
     """Every row of SM86, in the order of the files."""
-    families = (floating, half, integer, logic, compare, move, transcendental, conversion)
+    arithmetic = (floating, half, integer, logic, compare, move, transcendental, conversion)
+    memories = (memory, shared_memory)
+    families = (*arithmetic, *memories, warp, control, system)
     return [form for family in families for form in family.FORMS]
