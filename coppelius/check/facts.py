@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coppelius.isa import latency
-from coppelius.isa.access import reads, writes
+from coppelius.isa.access import Touch, reads, writes
 from coppelius.isa.address import AddressOperand
 from coppelius.isa.bits import Bits, bits
 from coppelius.isa.codec import Decoded
 from coppelius.isa.control import KEEP, READ_BARRIER, STALL, WAIT, WRITE_BARRIER
-from coppelius.isa.form import CONTROL, MEMORY, SHARED, TENSOR, VARIABLE, XU, Encoding
-from coppelius.isa.values import Label_
+from coppelius.isa.form import CONTROL, FP64, MEMORY, SHARED, TENSOR, VARIABLE, XU, Encoding
+from coppelius.isa.values import Immediate, Label_
 from coppelius.isa.word import Words
 
 KEY_BASE = {"R": 0, "UR": 256, "P": 350, "UP": 360, "B": 384}
@@ -27,7 +27,7 @@ PLAIN, BRANCH, EXIT, CALL, RETURN, INDIRECT, TRAP = range(7)
 # queues whose results come back in the order they went in
 NO_QUEUE, SHARED_QUEUE, XU_QUEUE, FP64_QUEUE, GROUP_QUEUE = range(5)
 # queues whose operands are read in the order they went in
-LATE_MEMORY, LATE_XU = 5, 6
+LATE_MEMORY, LATE_XU, LATE_FP64 = 5, 6, 7
 
 # what an instruction means to the scoreboard checker beyond its registers
 NOTHING, BARRIER, COUNTED_WAIT, PLAIN_WAIT, COPY, GROUP, SHARED_ACCESS = range(7)
@@ -72,7 +72,10 @@ class Facts(NamedTuple):
     timed: (key, WAR row) of reads whose rows ask for more than the next instruction's distance.
     late: keys read late.  results: keys that a scoreboard signals.  prompt: keys of ordinary timed reads.
     signals: whether the scoreboard checker must look at it.
-    guarded: some threads or paths may skip it.  A guard of `!PT` leaves only the control bits.
+    waitable: scoreboards, besides cycles, that cover a timed result and timed reads (MMAs of old toolkits).
+    guarded: some threads or paths may skip it.
+    guard: its predicate's key, negative where inverted, 0 for none.
+    A guard of `!PT` leaves only the control bits.
     """
 
     stall: int
@@ -95,6 +98,8 @@ class Facts(NamedTuple):
     distance: int | None
     depbar: tuple[int, int, int]
     shared: tuple[int, int, int]
+    waitable: tuple[int, int]
+    guard: int
     reuse: tuple[_Kept, ...]
     slots: tuple[_Kept, ...]
     minimum: int
@@ -128,8 +133,9 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
     column = encoding.column
     stall, wait, write_barrier, read_barrier, keep = (values[column[f.name]] for f in CONTROL_ORDER)
     never = values[column["guard"]] == 7 and values[column["guard.not"]] == 1
-    barred = encoding.pipe == TENSOR and (write_barrier, read_barrier) != (7, 7)
-    read, written, timed, late, results, prompt = _NO_TOUCHES if never else _touches(encoding, values, barred)
+    read, written, timed, late, results, prompt = _NO_TOUCHES if never else _touches(encoding, values)
+    # old toolkits put MMAs under scoreboards: either a wait or the cycles will do
+    waitable = _waitable(write_barrier, read_barrier) if encoding.pipe == TENSOR else (0, 0)
     flow, distance, conditional = _flow(encoding, values, never)
     kept, through = ((), ()) if never else _reuse(encoding, values)
     return Facts(
@@ -153,6 +159,8 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
         distance,
         _depbar(encoding, values),
         _shared(encoding, values),
+        waitable,
+        _guard(encoding, values),
         kept,
         through,
         latency.minimum_stall(encoding),
@@ -160,6 +168,19 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
         encoding,
         values,
     )
+
+
+def _waitable(write_barrier: int, read_barrier: int) -> tuple[int, int]:
+    write = 0 if write_barrier == 7 else 1 << write_barrier
+    return write, write | (0 if read_barrier == 7 else 1 << read_barrier)
+
+
+def _guard(encoding: Encoding, values: Sequence[int]) -> int:
+    number = values[encoding.column["guard"]]
+    if number == 7:
+        return 0
+    key = KEY_BASE[encoding.guard.space] + number
+    return -key if values[encoding.column["guard.not"]] else key
 
 
 _Keys = tuple[int, ...]
@@ -174,13 +195,13 @@ _Touches = tuple[
 _NO_TOUCHES: _Touches = ((), (), (), (), (), ())
 
 
-def _touches(encoding: Encoding, values: Sequence[int], barred: bool) -> _Touches:
-    """Reads, writes, timed, late, results, prompt reads.  `barred`: an MMA that old toolkits put under scoreboards."""
+def _touches(encoding: Encoding, values: Sequence[int]) -> _Touches:
+    """Reads, writes, timed, late, results, prompt reads."""
     read, timed, late, prompt = [], [], [], []
-    for touch in reads(encoding, values):
+    for touch in _masked(encoding, values, reads(encoding, values)):
         key = KEY_BASE[touch.space] + touch.number
         read.append((key, _COLUMN.get(latency.consumer_class(encoding, values, touch), -1)))
-        if latency.reads_late(encoding, values, touch) or (barred and touch.space == "R" and touch.slot != "guard"):
+        if latency.reads_late(encoding, values, touch):
             late.append(key)
             continue
         row = latency.reader_class(encoding, values, touch)
@@ -189,8 +210,8 @@ def _touches(encoding: Encoding, values: Sequence[int], barred: bool) -> _Touche
         elif row in _WAR_ROW:
             timed.append((key, _WAR_ROW[row]))
     written, results = [], []
-    variable = latency.is_variable(encoding, values) or barred
-    for touch in writes(encoding, values):
+    variable = latency.is_variable(encoding, values)
+    for touch in _masked(encoding, values, writes(encoding, values)):
         kind = latency.producer_class(encoding, values, touch)
         war = _WAR_COLUMN.get(latency.writer_class(encoding, values, touch), -1)
         key = KEY_BASE[touch.space] + touch.number
@@ -201,6 +222,14 @@ def _touches(encoding: Encoding, values: Sequence[int], barred: bool) -> _Touche
     return tuple(unique)  # type: ignore[return-value]
 
 
+def _masked(encoding: Encoding, values: Sequence[int], touches: list[Touch]) -> list[Touch]:
+    """P2R and R2P touch the predicates that their mask names (mined: no wait for the others)."""
+    if latency.stem(encoding) not in ("P2R", "R2P"):
+        return touches
+    mask = next((values[encoding.column[s.name]] for s in encoding.operands if isinstance(s, Immediate)), 0x7F)
+    return [t for t in touches if t.space != "P" or t.slot == "guard" or mask >> t.number & 1]
+
+
 def _queue(encoding: Encoding) -> int:
     """The queue whose order this instruction's result may rely on."""
     kind = latency.stem(encoding)
@@ -208,14 +237,18 @@ def _queue(encoding: Encoding) -> int:
         return SHARED_QUEUE
     if kind == "LDGDEPBAR":
         return GROUP_QUEUE
-    return XU_QUEUE if encoding.pipe == XU and encoding.latency == VARIABLE else NO_QUEUE
+    if encoding.latency != VARIABLE:
+        return NO_QUEUE
+    return {XU: XU_QUEUE, FP64: FP64_QUEUE}.get(encoding.pipe, NO_QUEUE)
 
 
 def _late_queue(encoding: Encoding) -> int:
     """The queue whose order its operand reads may rely on."""
     if encoding.pipe in (MEMORY, SHARED) or latency.stem(encoding) in _IN_ORDER:
         return LATE_MEMORY
-    return LATE_XU if encoding.pipe == XU and encoding.latency == VARIABLE else NO_QUEUE
+    if encoding.latency != VARIABLE:
+        return NO_QUEUE
+    return {XU: LATE_XU, FP64: LATE_FP64}.get(encoding.pipe, NO_QUEUE)
 
 
 def _meaning(encoding: Encoding, values: Sequence[int]) -> int:

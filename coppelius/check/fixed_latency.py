@@ -29,6 +29,7 @@ from coppelius.check.facts import (
 )
 from coppelius.check.flow import Graph
 from coppelius.check.hazard import ALONE, Hazard, register_name
+from coppelius.check.scan import exclusive
 
 CHECK = "fixed_latency"
 
@@ -59,8 +60,11 @@ class _Scan:
         self.time = 0
         self.written: dict[int, tuple[Event, ...]] = {}
         self.read: dict[int, tuple[Event, ...]] = {}
+        # scoreboards that cover something timed: MMAs of old toolkits
+        self.waitable = 0
         self.found: dict[tuple[int, int, str, str], Hazard] = {}
         for (kind, key, row, guarded, ordinal), age in (entry or {}).items():
+            self.waitable |= facts[ordinal].waitable[1]
             table = self.written if kind == _WRITTEN else self.read
             table[key] = (*table.get(key, ()), Event(-age, row, guarded, ordinal))
 
@@ -70,6 +74,8 @@ class _Scan:
         time = 0
         for i in range(first, end):
             f = facts[i]
+            if f.wait & self.waitable:
+                self._wait(f.wait)
             for key, column in f.reads:
                 if key in written:
                     for event in written[key]:
@@ -80,6 +86,9 @@ class _Scan:
                     self._rewrite(i, key, second, time)
                 if key in read:
                     self._overwrite(i, key, war, time)
+                    if not f.guarded:
+                        # a later writer is this one's concern
+                        del read[key]
                 if row >= 0:
                     event = Event(time, row, f.guarded, i)
                     written[key] = (*written.get(key, ()), event) if f.guarded else (event,)
@@ -88,10 +97,19 @@ class _Scan:
             for key, row in f.timed:
                 others = tuple(e for e in read[key] if e.row != row) if key in read else ()
                 read[key] = (*others, Event(time, row, False, i))
+            if f.waitable[1]:
+                self.waitable |= f.waitable[1]
             time += f.stall or DRAIN
             if limit is not None and time >= limit:
                 break
         self.time = time
+
+    def _wait(self, mask: int) -> None:
+        """Forget what a scoreboard says is done."""
+        for which, table in ((0, self.written), (1, self.read)):
+            for key, events in list(table.items()):
+                if any(self.facts[e.ordinal].waitable[which] & mask for e in events):
+                    table[key] = tuple(e for e in events if not self.facts[e.ordinal].waitable[which] & mask)
 
     def _read_early(self, i: int, key: int, event: Event, column: int, time: int) -> None:
         kinds = f"{RAW_ROWS[event.row]} to {RAW_COLUMNS[column]}"
@@ -112,6 +130,8 @@ class _Scan:
 
     def _report(self, i: int, event: Event, rule: str, key: int, needed: int, time: int, kinds: str) -> None:
         given = time - event.time
+        if exclusive(self.facts, event.ordinal, i):
+            return
         name = register_name(key)
         identity = (i, event.ordinal, rule, name)
         before = self.found.get(identity)

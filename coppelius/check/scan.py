@@ -14,10 +14,13 @@ from coppelius.check.facts import (
     BARRIER,
     COPY,
     COUNTED_WAIT,
+    FP64_QUEUE,
     GROUP,
     GROUP_QUEUE,
+    LATE_FP64,
     LATE_MEMORY,
     LATE_XU,
+    PLAIN,
     PLAIN_WAIT,
     SHARED_ACCESS,
     SHARED_QUEUE,
@@ -31,8 +34,8 @@ NO_SCOREBOARD = 7
 RESULT, LATE, COPIED = 0, 1, 2
 
 BITS = tuple(tuple(s for s in range(6) if mask >> s & 1) for mask in range(64))
-_ORDERED = (SHARED_QUEUE, XU_QUEUE, GROUP_QUEUE, LATE_MEMORY, LATE_XU)
-_QUEUES = LATE_XU + 1
+_ORDERED = (SHARED_QUEUE, XU_QUEUE, FP64_QUEUE, GROUP_QUEUE, LATE_MEMORY, LATE_XU, LATE_FP64)
+_QUEUES = LATE_FP64 + 1
 _NEVER = 1 << 30
 
 # (kind, register key, ordinal) -> (scoreboards that cover it, younger producers on its own scoreboard)
@@ -193,10 +196,16 @@ class Scan:
             del self.late[key]
             return
         self.late[key] = left
+        queue = self.facts[i].late_queue
         for item in left:
+            # a later instruction of the same queue reads, and so writes, after the earlier one has read
+            if queue and queue == item.queue:
+                continue
             self._report(i, item.cause, "write after read", register_name(key), _remedy(item, "read"))
 
     def _report(self, i: int, cause: int, rule: str, name: str, remedy: str) -> None:
+        if exclusive(self.facts, cause, i):
+            return
         other = self.facts[cause].encoding.mnemonic
         fact = _FACTS[rule].format(name=name, other=other)
         self.found.setdefault((i, cause, rule, name), Hazard(i, cause, CHECK, rule, name, 1, 0, remedy, fact))
@@ -206,8 +215,8 @@ class Scan:
         queue, late = f.queue, f.late_queue
         write_bit = 0 if write == NO_SCOREBOARD else 1 << write
         late_mask = write_bit | (0 if read == NO_SCOREBOARD else 1 << read)
-        # an instruction that may be skipped covers nothing but itself
-        if late_mask and not f.guarded:
+        # one that is skipped still passes its queue: compiled code relies on it (mined)
+        if late_mask:
             if write_bit:
                 self.last_set[write][queue] = self.last_set[write][late] = i
                 self.setters.setdefault((queue, write), []).append(i)
@@ -240,6 +249,15 @@ class Scan:
                 mask |= 1 << s
         after = self.setters.get((item.queue, item.own), ())
         return mask, min(63, item.younger + sum(p > item.position for p in after))
+
+
+def exclusive(facts: Sequence[Facts], first: int, second: int) -> bool:
+    """Whether opposite guards keep a thread from executing both of two instructions of one straight run."""
+    guard = facts[first].guard
+    if not guard or facts[second].guard != -guard or second <= first:
+        return False
+    between = (facts[i] for i in range(first, second))
+    return not any(f.flow != PLAIN or any(w[0] == abs(guard) for w in f.writes) for f in between)
 
 
 _FACTS = {

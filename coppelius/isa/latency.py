@@ -119,7 +119,7 @@ mixed       1p  1p  1p   1p    1p      2p   6m    6m    1a     1p   6m    1m
 compare     1p  1p  1p   1p    1p      2p   6m    6m    1a     1p   6m    1m
 mma24       24m 24m 24m  24m   24m     24a  24m   24a   24a    24a  24a   24a
 mma16       16m 16m 16m  16m   16m     16a  16a   16m   16a    16a  16a   16a
-move64      3a  3a  3a   3a    3a      3p   6m    6m    1a     1a   6m    1m
+move64      2m  2m  3a   3a    3a      3p   6m    6m    1a     1a   6m    1m
 deep        3p  3p  3p   3p    3p      3a   6m    6m    3a     1a   6m    1m
 """)
 WAW |= _grid("""
@@ -312,7 +312,8 @@ _NOTHING = Cell(0, "m")
 def reader_class(encoding: Encoding, values: Sequence[int], touch: Touch) -> str:
     """The row of this read register in WAR."""
     if touch.space == "UR":
-        return "datapath.u" if encoding.pipe == UNIFORM else "fixed.u"
+        moves = stem(encoding) in _UNIFORM_MOVES
+        return "datapath.u" if encoding.pipe == UNIFORM and not moves else "fixed.u"
     if touch.space == "R" and encoding.pipe == TENSOR:
         return _general_class(encoding, values)
     return "fixed" if touch.space == "R" else "none"
