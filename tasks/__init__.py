@@ -3,7 +3,7 @@
 The graph is one declaration (`tasks.graph`): plain data at load time, a `networkx.DiGraph` for questions.
 
 Step         entry modules                     inputs                             under build/<target>/<identity>/
-emit         the kernel's, coppelius.emit      kernel, options                    emit.sass, lines.json
+emit         the kernel's, coppelius.emit      kernel, options, budget, arguments emit.sass, lines.json
 halve        coppelius.program.half_format     emit.sass, half                    halve.sass, origin.json
 guard        coppelius.schedule.late_reads     halve.sass                         guard.sass
 encode       coppelius.program.encoding        guard.sass                         material.bin

@@ -13,8 +13,6 @@ from tasks.graph import NATIVE
 from tasks.outputs import read_json
 from tasks.step import steps_of
 
-RESERVED_REGISTERS = 2  # published: the hardware keeps two of a thread's registers for itself
-
 
 def arena(inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[bytes, bytes]:
     from coppelius.arena import release
@@ -27,7 +25,7 @@ def arena(inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[bytes,
             identity=row["identity"],
             material=material.read_bytes(),
             offset=read_json(place)["offset"],
-            registers=launch_registers(row["declaration"]["registers"], verdict["registers"]),
+            registers=verdict["launch_registers"],
             declaration=row["declaration"],
             checks=verdict["checks"],
         )
@@ -39,11 +37,6 @@ def arena(inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[bytes,
     except Refusal as refusal:
         raise Refusal("\n".join([str(refusal), *_report(verdicts, judged)])) from refusal
     return made.arena, made.manifest_bytes
-
-
-def launch_registers(declared: int | None, demand: int) -> int:
-    """What the launch descriptor carries; undeclared means the demand and the reserved ones, made even."""
-    return declared if declared is not None else -(-(demand + RESERVED_REGISTERS) // 2) * 2
 
 
 def _report(verdicts: Sequence[Path], judged: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -15,10 +15,14 @@ from tasks.step import OBJECTIONS, steps_of
 
 
 def check(inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[str]:
-    from coppelius.check import verdict
+    from coppelius.check import resources, verdict
 
     (material,) = inputs
-    return (json_text(verdict.judge(material.read_bytes(), parameters)),)
+    judged = verdict.judge(material.read_bytes(), parameters)
+    # what the launch descriptor will carry: as declared, or what the words demand
+    demanded = resources.launch_registers(resources.Demand(**judged["demand"]))
+    declared = parameters["registers"]
+    return (json_text({**judged, "launch_registers": demanded if declared is None else declared}),)
 
 
 def hazard_lines(folder: Path, verdict: Mapping[str, Any], native_folder: Path) -> list[str]:

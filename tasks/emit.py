@@ -14,7 +14,13 @@ from tasks.step import steps_of
 def emit(_inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[str, str]:
     from coppelius import emit as emitter
 
-    emitted = emitter.emit(parameters["kernel"], parameters["options"])
+    emitted = emitter.emit(
+        parameters["kernel"],
+        parameters["options"],
+        parameters=parameters["arguments"],
+        registers=parameters["registers"],
+        block_x=parameters["block_x"],
+    )
     return emitted.listing, emitted.lines
 
 

@@ -67,7 +67,7 @@ SM86 = (
     #     stage     what it gives                      inputs                   outputs
     Stage("emit",   "kernel -> scheduled listing in f16, and its line table",
                                                        (),                      ("emit.sass", "lines.json"),
-          code=("coppelius.emit",), row=("kernel", "options"), raw=(KERNELS,)),
+          code=("coppelius.emit",), row=("kernel", "options", "arguments", "registers", "block_x"), raw=(KERNELS,)),
     Stage("halve",  "listing in the plan's half format",
                                                        (own("emit.sass"),),     ("halve.sass", "origin.json"),
           code=("coppelius.program.half_format",), plan=("half",)),

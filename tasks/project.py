@@ -33,12 +33,17 @@ def _rows() -> list[dict[str, Any]]:
     """The catalogue as JSON-ready rows, each with its launch declaration as the manifest spells it."""
     try:
         catalogue = importlib.import_module(CATALOGUE)
-        return [plain(image) | {"declaration": catalogue.declaration(image)} for image in catalogue.IMAGES]
+        return [_row(image, catalogue.declaration(image)) for image in catalogue.IMAGES]
     except Refusal:
         raise
     except Exception as error:
         lines = "".join(traceback.format_exception_only(error)).rstrip()
         raise Refusal(f"{CATALOGUE} cannot be read, so that nothing can be built\n{lines}") from error
+
+
+def _row(image: Any, declaration: dict[str, Any]) -> dict[str, Any]:
+    """`arguments`: the kernel's parameters with their offsets, the part of the declaration a kernel sees."""
+    return plain(image) | {"declaration": declaration, "arguments": declaration["parameters"]}
 
 
 def plain(value: Any) -> Any:

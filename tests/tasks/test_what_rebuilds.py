@@ -114,9 +114,11 @@ def test_a_removed_row_spares_what_no_step_wrote(built):
     assert [path.name for path in note.parent.iterdir()] == ["note.txt"]
 
 
-def test_options_are_read_by_emit_and_launch_facts_by_check_and_arena(built):
-    built.edit("coppelius/catalog.py", '{"count": 3}', '{"count": 3}, block_x=64')
+def test_a_part_of_a_row_is_read_by_some_steps_only(built):
+    built.edit("coppelius/catalog.py", '{"count": 3}', '{"count": 3}, shared_bytes=64')
     assert built.build().ran == ["arena", "check:third"]
+    built.edit("coppelius/catalog.py", "shared_bytes=64", "shared_bytes=64, block_x=64")
+    assert built.build().ran == ["arena", "check:third", "emit:third"]
     built.edit("coppelius/catalog.py", '{"count": 3}', '{"count": 2}')
     assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=["arena"])
 

@@ -3,7 +3,7 @@
 import importlib
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Emitted(NamedTuple):
@@ -11,7 +11,7 @@ class Emitted(NamedTuple):
     lines: str
 
 
-def emit(kernel: str, options: Mapping[str, int]) -> Emitted:
+def emit(kernel: str, options: Mapping[str, int], **_launch: Any) -> Emitted:
     module, _, name = kernel.partition(":")
     function = getattr(importlib.import_module(module), name)
     instructions = function(**options)

@@ -13,6 +13,7 @@ def judge(material: bytes, declaration: Mapping[str, Any]) -> dict[str, Any]:
         "checks": {"schedule": schedule},
         "hazards": hazards,
         "registers": 7,
+        "demand": {"general": 7},
         "instructions": len(words),
         "half": declaration["half"],
     }
