@@ -55,6 +55,11 @@ class Kernel(Emitter):
         made: P = self.emit(f"ISETP.{relation}{sign}.AND", (name, PT, a, b, PT))
         return made
 
+    def compare_f32(self, name: str, relation: str, a: R, b: object) -> P:
+        """Float comparison into a new predicate: LT, EQ, ... are false for NaN; NEU, GEU, ... true."""
+        made: P = self.emit(f"FSETP.{relation}.AND", (name, PT, a, b, PT))
+        return made
+
     def exit_when(self, predicate: P) -> None:
         """Lanes for which it holds leave."""
         self.EXIT(guard=predicate)

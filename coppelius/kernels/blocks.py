@@ -1,30 +1,100 @@
-"""Reductions over a block in a fixed order: lanes by five exchanges, then the warps' sums in warp order."""
+"""Reductions over a block in a fixed order: lanes by five exchanges, then the warps' results in warp order.
+
+Every exchange combines the same two numbers in both lanes, so all lanes hold the same bits.  A reduction
+takes 4 bytes of shared memory a warp and value, at a place of its own, and one barrier.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import RZ, Address, R
+from coppelius.isa.operands import PT, RZ, Address, P, R
+
+Combine = Callable[[str, R, R], R]
 
 
-def warp_sum(k: Kernel, name: str, value: R) -> R:
-    """The sum over the warp's lanes, the same bits in each lane: every exchange adds the same two numbers."""
-    total = value
+@dataclass(frozen=True)
+class Block:
+    """`warp`: the thread's warp; `first`: whether it is the first lane of it."""
+
+    k: Kernel
+    warps: int
+    warp: R
+    first: P
+
+    def sum(self, name: str, value: R, *, slot: int) -> R:
+        """The sum over the block; `slot`: where the warps' sums lie in shared memory."""
+        return self.sums([name], [value], slot=slot)[0]
+
+    def sums(self, names: Sequence[str], values: Sequence[R], *, slot: int) -> list[R]:
+        """Several sums behind one barrier."""
+        return self._reduce(names, values, slot, adding(self.k))
+
+    def maximum(self, name: str, value: R, *, slot: int) -> R:
+        """The largest f32 of the block; NaN only where all are."""
+        return self._reduce([name], [value], slot, larger(self.k))[0]
+
+    def minimum(self, name: str, value: R, *, slot: int) -> R:
+        """The smallest u32 of the block."""
+        return self._reduce([name], [value], slot, lambda name, a, b: self.k.IMNMX_U32(name, a, b, PT))[0]
+
+    def _reduce(self, names: Sequence[str], values: Sequence[R], slot: int, combine: Combine) -> list[R]:
+        self.share(exchange(self.k, names, values, combine), slot=slot)
+        self.k.BAR_SYNC_DEFER_BLOCKING(0)
+        results = []
+        for at, name in enumerate(names):
+            parts = self.shared(name, slot + 4 * self.warps * at)
+            result = parts[0]
+            for other in range(1, self.warps):
+                result = combine(f"{name}.{other}", result, parts[other])
+            results.append(result)
+        return results
+
+    def share(self, values: Sequence[R], *, slot: int) -> None:
+        """Leave each warp's values in shared memory: value v of warp w at slot + 4 (v warps + w)."""
+        for at, value in enumerate(values):
+            self.k.STS(Address(self.warp, slot + 4 * self.warps * at, scale=4), value, guard=self.first)
+
+    def shared(self, name: str, slot: int) -> list[R]:
+        """What the warps left there, in warp order."""
+        quads = [self.k.LDS_128(f"{name}.warps{at}", Address(RZ, slot + 4 * at)) for at in range(0, self.warps, 4)]
+        return [quad[lane] for quad in quads for lane in range(4)]
+
+
+def block_of(k: Kernel, thread: R, warps: int) -> Block:
+    """The block of this thread; `warps` is a multiple of 4."""
+    warp = k.SHF_R_U32_HI("warp", RZ, 5, thread)
+    lane = k.LOP3_LUT("lane", thread, 31, RZ, 0xC0)
+    return Block(k, warps, warp, k.compare("warp.first", "EQ", lane, RZ))
+
+
+def exchange(k: Kernel, names: Sequence[str], values: Sequence[R], combine: Combine) -> list[R]:
+    """Each value combined over the warp's lanes, the values side by side so that their exchanges overlap."""
+    totals = list(values)
     for lanes in (16, 8, 4, 2, 1):
-        other = k.shuffle_xor(f"{name}.from{lanes}", total, lanes)
-        total = k.FADD(f"{name}.{lanes}", total, other)
-    return total
+        others = [k.shuffle_xor(f"{n}.from{lanes}", t, lanes) for n, t in zip(names, totals, strict=True)]
+        totals = [combine(f"{n}.{lanes}", t, o) for n, t, o in zip(names, totals, others, strict=True)]
+    return totals
 
 
-def block_sum(k: Kernel, name: str, value: R, *, thread: R, warps: int, slot: int) -> R:
-    """The sum over the block of `warps` (4) warps; the warps' sums lie in shared memory from byte `slot` on."""
-    total = warp_sum(k, name, value)
-    warp = k.SHF_R_U32_HI(f"{name}.warp", RZ, 5, thread)
-    lane = k.LOP3_LUT(f"{name}.lane", thread, 31, RZ, 0xC0)
-    first = k.compare(f"{name}.first", "EQ", lane, RZ)
-    k.STS(Address(warp, slot, scale=4), total, guard=first)
-    k.BAR_SYNC_DEFER_BLOCKING(0)
-    sums = k.LDS_128(f"{name}.sums", Address(RZ, slot))
-    out: R = k.FADD(f"{name}.01", sums[0], sums[1])
-    for other in range(2, warps):
-        out = k.FADD(f"{name}.{other}", out, sums[other])
-    return out
+def adding(k: Kernel) -> Combine:
+    """The sum of two."""
+    return lambda name, a, b: k.FADD(name, a, b)
+
+
+def larger(k: Kernel) -> Combine:
+    """The larger of two f32, the number where one is NaN."""
+    return lambda name, a, b: k.FMNMX(name, a, b, ~PT)
+
+
+def fold(name: str, values: Sequence[R], combine: Combine) -> R:
+    """Neighbours combined, then their results, and so on: a short chain in a fixed order."""
+    level = list(values)
+    step = 0
+    while len(level) > 1:
+        step += 1
+        paired = [combine(f"{name}.{step}.{i}", level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
+        level = paired + level[len(level) - len(level) % 2 :]
+    return level[0]

@@ -1,7 +1,12 @@
 """layernorm-forward: out = (x - mean) * rstd * gain + bias, rstd = 1 / sqrt(variance + epsilon), biased variance.
 
-Two passes over the row in registers: the mean first, then the squares of what is left, so that a large
-mean costs no accuracy.
+Two passes over the row in registers: the mean first, then what is left of each element.  Its sum corrects
+the mean and its squares give the variance, so that a mean much larger than the spread costs no accuracy:
+variance = mean(d^2) - mean(d)^2 with d = x - mean, where mean(d) is only the rounding of the first mean.
+
+layernorm-backward: dx = rstd * (g - mean(g) - n * mean(g n)), where g = dy * gain and n = (x - mean) * rstd.
+
+Left out: rows whose squares leave f32 (spread over 1e19) have rstd 0.
 """
 
 from __future__ import annotations
@@ -10,64 +15,119 @@ from coppelius.builder.kernel import Kernel
 from coppelius.builder.registers import Vector
 from coppelius.isa.operands import RZ, R
 from coppelius.isa.refusal import Refusal
-from coppelius.kernels.blocks import block_sum
+from coppelius.kernels.blocks import adding, block_of, fold
 
 THREADS = 128
+WARPS = THREADS // 32
 LANES = 4
 
 
 def layernorm_forward(k: Kernel, *, width: int) -> None:
     """One block a row, four columns a thread; mean and variance by two block reductions in a fixed order."""
-    if width != THREADS * LANES:
-        raise Refusal(f"layernorm-forward: width {width} is not {THREADS} threads of {LANES} columns")
+    _check(width)
     k.descriptor()
     with k.region("load"):
         column = k.thread_index("column")
         row = k.block_index("row")
-        lanes = k.move("lane.bytes", 4 * LANES)
-        stride = k.move("row.bytes", 4 * width)
-        x_row = k.IMAD_WIDE_U32("x.row", row, stride, k.parameter("x"))
-        x = k.LDG_E_128("x", k.at(k.IMAD_WIDE_U32("x.pointer", column, lanes, x_row)))
-        gain = k.LDG_E_128("gain", k.at(k.IMAD_WIDE_U32("gain.pointer", column, lanes, k.parameter("gain"))))
-        bias = k.LDG_E_128("bias", k.at(k.IMAD_WIDE_U32("bias.pointer", column, lanes, k.parameter("bias"))))
+        x = k.LDG_E_128("x", k.at(_row_pointer(k, "x", row, column, width, 4)))
+        gain = k.LDG_E_128("gain", k.at(k.element("gain.pointer", "gain", column, 4 * LANES)))
+        bias = k.LDG_E_128("bias", k.at(k.element("bias.pointer", "bias", column, 4 * LANES)))
+        block = block_of(k, column, WARPS)
     with k.region("mean"):
-        total = block_sum(k, "mean", _fold(k, "sum", x), thread=column, warps=4, slot=0)
-        mean = k.FMUL("mean", total, 1 / width)
+        total = block.sum("total", _total(k, "row", x), slot=0)
+        rough = k.FMUL("rough", total, 1 / width)
     with k.region("variance"):
         for lane in range(LANES):
-            k.FADD(x[lane], x[lane], -mean)
-        squares = k.FMUL("squares", x[0], x[0])
-        for lane in range(1, LANES):
-            k.FFMA(squares, x[lane], x[lane], squares)
-        scatter = block_sum(k, "variance", squares, thread=column, warps=4, slot=16)
-        shifted = k.FFMA("shifted", scatter, k.move("inverse.width", 1 / width), k.parameter("epsilon"))
-        rstd = k.MUFU_RSQ("rstd", shifted)
+            k.FADD(x[lane], x[lane], -rough)
+        squares = [k.FMUL(f"square{lane}", x[lane], x[lane]) for lane in range(LANES)]
+        left, scatter = block.sums(
+            ["left", "scatter"],
+            [_total(k, "left", x), fold("squares", squares, adding(k))],
+            slot=16,
+        )
+        left = k.FMUL("left.mean", left, 1 / width)
+        mean = k.FADD("mean", rough, left)
+        spread = k.FMUL("spread", scatter, 1 / width)
+        k.FFMA(spread, -left, left, spread)
+        rstd = _reciprocal_root(k, spread)
     with k.region("store"):
-        packed = _normalised(k, x, gain, bias, rstd)
-        halves = k.move("half.bytes", 2 * LANES)
-        half_stride = k.move("half.row.bytes", 2 * width)
-        out_row = k.IMAD_WIDE_U32("out.row", row, half_stride, k.parameter("out"))
-        k.STG_E_64(k.at(k.IMAD_WIDE_U32("out.pointer", column, halves, out_row)), packed)
+        packed = _normalised(k, x, left, gain, bias, rstd)
+        k.STG_E_64(k.at(_row_pointer(k, "out", row, column, width, 2)), packed)
         first = k.compare("first", "EQ", column, RZ)
         for name, value in (("mean", mean), ("rstd", rstd)):
             k.STG_E(k.at(k.element(f"{name}.pointer", name, row, 4)), value, guard=first)
     k.finish()
 
 
-def _fold(k: Kernel, name: str, x: Vector) -> R:
+def layernorm_backward(k: Kernel, *, width: int) -> None:
+    """One block a row, four columns a thread; both means behind one barrier."""
+    _check(width)
+    k.descriptor()
+    with k.region("load"):
+        column = k.thread_index("column")
+        row = k.block_index("row")
+        x = k.LDG_E_128("x", k.at(_row_pointer(k, "x", row, column, width, 4)))
+        g = k.LDG_E_128("g", k.at(_row_pointer(k, "dy", row, column, width, 4)))
+        gain = k.LDG_E_128("gain", k.at(k.element("gain.pointer", "gain", column, 4 * LANES)))
+        mean = k.LDG_E("mean", k.at(k.element("mean.pointer", "mean", row, 4)))
+        rstd = k.LDG_E("rstd", k.at(k.element("rstd.pointer", "rstd", row, 4)))
+        block = block_of(k, column, WARPS)
+    with k.region("means"):
+        products = []
+        for lane in range(LANES):
+            k.FADD(x[lane], x[lane], -mean)
+            k.FMUL(x[lane], x[lane], rstd)
+            k.FMUL(g[lane], g[lane], gain[lane])
+            products.append(k.FMUL(f"product{lane}", g[lane], x[lane]))
+        level, along = block.sums(
+            ["level", "along"],
+            [_total(k, "level", g), fold("products", products, adding(k))],
+            slot=0,
+        )
+        level = k.FMUL("level.mean", level, 1 / width)
+        along = k.FMUL("along.mean", along, 1 / width)
+    with k.region("store"):
+        for lane in range(LANES):
+            k.FADD(g[lane], g[lane], -level)
+            k.FFMA(g[lane], -x[lane], along, g[lane])
+            k.FMUL(g[lane], g[lane], rstd)
+        k.STG_E_128(k.at(_row_pointer(k, "dx", row, column, width, 4)), g)
+    k.finish()
+
+
+def _check(width: int) -> None:
+    if width != THREADS * LANES:
+        raise Refusal(f"layernorm: width {width} is not {THREADS} threads of {LANES} columns")
+
+
+def _row_pointer(k: Kernel, name: str, row: R, column: R, width: int, size: int) -> Vector:
+    """The address of the thread's columns in row `row` of parameter `name`."""
+    start = k.element(f"{name}.row", name, row, size * width)
+    return k.offset_pointer(f"{name}.pointer", start, column, size * LANES)
+
+
+def _total(k: Kernel, name: str, x: Vector) -> R:
     """(x0 + x1) + (x2 + x3)."""
-    left = k.FADD(f"{name}.left", x[0], x[1])
-    right = k.FADD(f"{name}.right", x[2], x[3])
-    total: R = k.FADD(name, left, right)
-    return total
+    return fold(name, [x[lane] for lane in range(LANES)], adding(k))
 
 
-def _normalised(k: Kernel, centred: Vector, gain: Vector, bias: Vector, rstd: R) -> Vector:
-    """centred * rstd * gain + bias, packed to halves."""
+def _reciprocal_root(k: Kernel, variance: R) -> R:
+    """1 / sqrt(variance + epsilon); MUFU flushes denormals, so a small sum goes in times 2^64."""
+    shifted = k.FADD("shifted", variance, k.parameter("epsilon"))
+    small = k.compare_f32("small", "LT", shifted, 2.0**-100)
+    k.FMUL(shifted, shifted, 2.0**64, guard=small)
+    rstd: R = k.MUFU_RSQ("rstd", shifted)
+    k.FMUL(rstd, rstd, 2.0**32, guard=small)
+    return rstd
+
+
+def _normalised(k: Kernel, rest: Vector, left: R, gain: Vector, bias: Vector, rstd: R) -> Vector:
+    """(rest - left) * rstd * gain + bias, packed to halves."""
     for lane in range(LANES):
-        k.FMUL(centred[lane], centred[lane], rstd)
-        k.FFMA(centred[lane], centred[lane], gain[lane], bias[lane])
+        k.FADD(rest[lane], rest[lane], -left)
+        k.FMUL(rest[lane], rest[lane], rstd)
+        k.FFMA(rest[lane], rest[lane], gain[lane], bias[lane])
     packed = k.vector("packed", 2)
     for pair in range(2):
-        k.F2FP_PACK_AB(packed[pair], centred[2 * pair + 1], centred[2 * pair])
+        k.F2FP_PACK_AB(packed[pair], rest[2 * pair + 1], rest[2 * pair])
     return packed
