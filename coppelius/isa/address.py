@@ -38,7 +38,7 @@ class AddressOperand(Slot):
     `descriptor` is the bit that says that the uniform register only describes, and makes the address a described
     one; `shown` the bit that prints it.  `extends` = (field, {code: ".64" or ".U32"}) is what makes the base of an
     added address a pair.  `wide` is the field whose code 1 makes the base of a plain one a pair.  `signed_alone`:
-    whether an offset without a base prints signed.
+    whether an offset without a base prints signed.  `no_offset`: its bits are there and must be zero.
     """
 
     def __init__(
@@ -56,13 +56,14 @@ class AddressOperand(Slot):
         local_descriptor: bool = False,
         signed_alone: bool = False,
         uniform_span: int = 1,
+        no_offset: bool = False,
     ) -> None:
         self.name = name
         self.signed_alone = signed_alone
         self.extends = extends
         self.suffix = ".64" if descriptor is not None and not local_descriptor else ""
         self.base = Field(f"{name}.base", base, default=RZ_INDEX)
-        self.offset = Field(f"{name}.offset", offset, signed=True)
+        self.offset = Field(f"{name}.offset", offset, frozenset({0}) if no_offset else None, signed=True)
         usual = URZ_INDEX if descriptor is None else USUAL_DESCRIPTOR
         self._uniform: tuple[Field, ...] = (
             () if uniform is None else (Field(f"{name}.uniform", uniform, default=usual),)
@@ -85,7 +86,7 @@ class AddressOperand(Slot):
 
     def _braces(self) -> tuple[Hidden, ...]:
         """What the text of this operand leaves out, for the row to list."""
-        if self._descriptor:
+        if self._descriptor and self._uniform:
             when = {self._shown[0].name: 0} if self._shown else None
             return (Hidden(self._uniform[0].name, "ur", usual=USUAL_DESCRIPTOR, when=when),)
         if self.extends is not None:
@@ -141,7 +142,7 @@ class AddressOperand(Slot):
         if self._shown:
             values[self._shown[0].name] = int(bool(match["descriptor"]))
         register = match["uniform"] or match["descriptor"]
-        if register:
+        if register and self._uniform:
             values[self._uniform[0].name] = URZ_INDEX if register == "URZ" else int(register[2:])
         return values if all(f.admits(values[f.name]) for f in self.fields if f.name in values) else None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from coppelius.isa.form import Form
 from coppelius.isa.forms import (
+    atomics,
+    cache,
     compare,
     control,
     conversion,
@@ -23,6 +25,6 @@ from coppelius.isa.forms import (
 def all_forms() -> list[Form]:
     """Every row of SM86, in the order of the files."""
     arithmetic = (floating, half, integer, logic, compare, move, transcendental, conversion)
-    memories = (memory, shared_memory)
+    memories = (memory, shared_memory, atomics, cache)
     families = (*arithmetic, *memories, warp, control, system)
     return [form for family in families for form in family.FORMS]

@@ -6,7 +6,7 @@ from coppelius.isa.address import AddressOperand
 from coppelius.isa.bits import Bits, bits
 from coppelius.isa.form import MEMORY, NO_RESULT, SHARED, VARIABLE, Form
 from coppelius.isa.forms.addressing import COPY_ORDER, EVICT, LOADED, SIZE, STORED
-from coppelius.isa.slots import READ, WRITE, Predicate, Register
+from coppelius.isa.slots import READ, WRITE, Columns, Predicate, Register
 from coppelius.isa.values import Modifier, Suffix
 
 _SCALE = bits[79:78]
@@ -26,8 +26,19 @@ _TILES = Register("D", bits[23:16], WRITE, width=("COUNT", {0: 1, 1: 2, 2: 4}))
 
 # LDGSTS: where the copied bytes go, where they come from
 _INTO = AddressOperand("shared", bits[23:16], bits[63:44], signed_alone=True)
-_INTO_ADDED = AddressOperand("shared", bits[23:16], bits[63:44], uniform=bits[69:64])
+_INTO_ADDED = AddressOperand("shared", bits[23:16], bits[63:44], uniform=bits[69:64], uniform_span=2)
 _FROM = AddressOperand("address", bits[31:24], bits[43:32], uniform=bits[69:64], descriptor=bits[76], shown=bits[101])
+
+
+class NextDescriptor(AddressOperand):
+    """The source of a copy whose target adds a uniform register: the register after that one describes it."""
+
+    def render(self, columns: Columns) -> list[str]:
+        pairs = zip(super().render(columns), columns["shared.uniform"], strict=True)
+        return [t.replace("desc[UR0]", f"desc[{'URZ' if u == 63 else f'UR{u + 1}'}]") for t, u in pairs]
+
+
+_FROM_NEXT = NextDescriptor("address", bits[31:24], bits[43:32], descriptor=bits[76], shown=bits[101])
 _COPIED = Predicate("Ps", bits[89:87], READ, inverted=bits[90], optional={"Ps": 7, "Ps.not": 0})
 _COPY = (
     Suffix(".E"),
@@ -51,6 +62,8 @@ FORMS = [
 
     Form("LDGSTS", 0xfae, MEMORY, NO_RESULT, (_INTO, _FROM, _COPIED), _COPY,
          fixed={bits[91]: 1, bits[70]: 1}, hidden=_FROM.hidden),
+    Form("LDGSTS", 0xdae, MEMORY, NO_RESULT, (_INTO_ADDED, _FROM_NEXT, _COPIED), _COPY,
+         fixed={bits[91]: 1, bits[70]: 1}, variant="added"),
     Form("LDGDEPBAR", 0x9af, MEMORY, NO_RESULT),
 ]
 # fmt: on
