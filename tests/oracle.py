@@ -32,6 +32,7 @@ DATA = Path(__file__).resolve().parent / "data"
 GROUP = 100_000
 WORD = 16  # bytes
 NOP = bytes.fromhex("18790000000000000000000000c00f00")
+REFUSED = bytes.fromhex("ff7f05020400000000191e0c00a20e00")  # no operation has this opcode
 FIRST_BASE, SECOND_BASE = 1 << 36, 1 << 37  # two bases tell the numbers that move with the address
 RECORDING = os.environ.get("COPPELIUS_RECORD") == "1"
 
@@ -118,8 +119,28 @@ def _ask(words: Sequence[bytes], sm: str, base: int) -> list[str | None]:
     if bad:  # one more run, all of the named words out of the way
         mended = _ask([NOP if i in bad else word for i, word in enumerate(words)], sm, base)
         return [None if i in bad else text for i, text in enumerate(mended)]
+    silent = _refused_silently(words, sm)
+    if silent:
+        mended = _ask([NOP if i in silent else word for i, word in enumerate(words)], sm, base)
+        return [None if i in silent else text for i, text in enumerate(mended)]
     half = len(words) // 2  # complaints without an address
     return _ask(words[:half], sm, base) + _ask(words[half:], sm, base + WORD * half)
+
+
+def _refused_silently(words: Sequence[bytes], sm: str) -> set[int]:
+    """Words refused without an address: each is put before a word whose refusal has one, and complaints come in order."""
+    _, complaints = _run([w for word in words for w in (word, REFUSED)], sm, 0)
+    bad: set[int] = set()
+    reached, named = 0, False
+    for line in complaints.splitlines():
+        address = re.search(r"at address (0x[0-9a-f]+)", line)
+        if address:
+            reached, named = int(address[1], 16) // WORD // 2 + 1, True
+        elif "llegal" in line and not named:
+            bad.add(reached)
+        else:
+            named = False
+    return bad & set(range(len(words)))
 
 
 def _relative(first: str | None, second: str | None, at: int) -> Text:
