@@ -128,7 +128,7 @@ def _ask(words: Sequence[bytes], sm: str, base: int) -> list[str | None]:
 
 
 def _refused_silently(words: Sequence[bytes], sm: str) -> set[int]:
-    """Words refused without an address: each is put before a word whose refusal has one, and complaints come in order."""
+    """Words refused without an address: each is put before one whose refusal has one; complaints come in order."""
     _, complaints = _run([w for word in words for w in (word, REFUSED)], sm, 0)
     bad: set[int] = set()
     reached, named = 0, False
