@@ -33,7 +33,7 @@ LATE_MEMORY, LATE_XU, LATE_FP64 = 5, 6, 7
 NOTHING, BARRIER, COUNTED_WAIT, PLAIN_WAIT, COPY, GROUP, SHARED_ACCESS = range(7)
 
 _IN_ORDER = frozenset(("SHFL", "LDS", "LDSM", "STS", "MOVM"))
-_ENDS = {"EXIT": EXIT, "RET": RETURN, "BRX": INDIRECT, "BRXU": INDIRECT, "JMX": INDIRECT, "JMXU": INDIRECT}
+_ENDS = {"EXIT": EXIT, "RET": RETURN} | dict.fromkeys(("BRX", "BRXU", "JMP", "JMX", "JMXU"), INDIRECT)
 _MEANINGS = {"BAR": BARRIER, "LDGSTS": COPY, "LDGDEPBAR": GROUP} | dict.fromkeys(
     ("LDS", "LDSM", "STS", "ATOMS"), SHARED_ACCESS
 )
@@ -292,9 +292,9 @@ def _flow(encoding: Encoding, values: Sequence[int], never: bool) -> tuple[int, 
     """(kind, distance in words to the target from the next instruction, whether it may fall through)."""
     kind = latency.stem(encoding)
     flow = _ENDS.get(kind, CALL if kind == "CALL" else TRAP if kind in ("BPT", "KILL") else PLAIN)
-    label = next((slot for slot in encoding.operands if isinstance(slot, Label_)), None)
+    label = next((slot for slot in encoding.operands if type(slot) is Label_), None)
     distance = None
-    if label is not None and kind not in ("BSSY", "RET") and flow != INDIRECT:
+    if label is not None and kind != "BSSY":
         flow = flow if flow == CALL else BRANCH
         distance = values[encoding.column[label.name]] * label.scale // 16
     if encoding.pipe != CONTROL or flow == PLAIN or never:

@@ -35,7 +35,7 @@ from coppelius.isa.form import (
     WIDE,
     Encoding,
 )
-from coppelius.isa.values import Alias
+from coppelius.isa.values import Alias, Suffix
 
 Op = tuple[Encoding, Sequence[int]]
 
@@ -171,7 +171,9 @@ _FIXED_PIPES = frozenset((ALU, FMA, WIDE, HALF, TENSOR, UNIFORM))
 def _suffixed(encoding: Encoding, codes: tuple[int, ...]) -> str:
     text = encoding.mnemonic
     for modifier in encoding.modifiers:
-        if modifier.fields and not isinstance(modifier, Alias):
+        if isinstance(modifier, Suffix):
+            text += modifier.text
+        elif not isinstance(modifier, Alias):
             text += modifier.suffixes[codes[encoding.column[modifier.name]]]
     return text
 
@@ -198,8 +200,10 @@ def minimum_stall(encoding: Encoding) -> int:
 
 def reads_late(encoding: Encoding, values: Sequence[int], touch: Touch) -> bool:
     """Whether this operand is read some time after issue, so that overwriting it needs a scoreboard."""
-    if touch.space != "R" or encoding.pipe in _FIXED_PIPES or encoding.pipe == CONTROL:
+    if touch.space != "R" or encoding.pipe in _FIXED_PIPES:
         return False
+    if encoding.pipe == CONTROL:
+        return stem(encoding) == "BAR"
     return is_variable(encoding, values) or encoding.latency == NO_RESULT
 
 

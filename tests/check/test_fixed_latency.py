@@ -1,0 +1,188 @@
+"""Every kind of pair in both directions: accepted at its distance, named one cycle below."""
+
+from collections.abc import Callable
+
+import pytest
+
+from coppelius.check.hazard import Hazard
+
+Judge = Callable[..., list[Hazard]]
+
+END = "[B------:R-:W-:Y:S05] EXIT"
+
+
+def line(text: str, stall: int = 1) -> str:
+    keep = "-" if 1 <= stall <= 11 else "Y"
+    return f"[B------:R-:W-:{keep}:S{stall:02d}] {text}"
+
+
+# fmt: off
+READ_AFTER_WRITE = [
+    # producer                                  consumer                                  register cycles
+    ("IADD3 R4, R1, R2, RZ",                    "IADD3 R5, R4, R2, RZ",                   "R4", 4),
+    ("IADD3 R4, R1, R2, RZ",                    "FADD R5, R4, R2",                        "R4", 5),
+    ("FADD R4, R1, R2",                         "FFMA R5, R2, R4, R3",                    "R4", 4),
+    ("FADD R4, R1, R2",                         "LOP3.LUT R5, R4, R2, RZ, 0xc0, !PT",     "R4", 5),
+    ("IMAD.WIDE R4, R1, R2, RZ",                "IADD3 R6, R5, R2, RZ",                   "R5", 5),
+    ("IMAD.WIDE R4, R1, R2, RZ",                "IMAD.WIDE R6, R4, R2, RZ",               "R4", 6),
+    ("IMAD.WIDE R4, R1, R2, RZ",                "IMAD.WIDE R6, R1, R2, R4",               "R5", 6),
+    ("IADD3 R4, R1, R2, RZ",                    "IMAD.WIDE R6, R4, R2, RZ",               "R4", 5),
+    ("HADD2 R4, R1, R2",                        "HFMA2 R5, R4, R2, R3",                   "R4", 4),
+    ("HADD2 R4, R1, R2",                        "HADD2.F32 R5, -RZ, R4.H0_H0",            "R4", 5),
+    ("FADD R4, R1, R2",                         "HFMA2 R5, R4, R2, R3",                   "R4", 5),
+    ("IADD3 R4, R1, R2, RZ",                    "MUFU.RCP R5, R4",                        "R4", 4),
+    ("IADD3 R4, R1, R2, RZ",                    "STS [R4], R2",                           "R4", 5),
+    ("FADD R4, R1, R2",                         "STS [R1], R4",                           "R4", 5),
+    ("FADD R4, R1, R2",                         "SHFL.BFLY PT, R5, R4, 0x1, 0x1f",        "R4", 5),
+    ("IADD3 R4, R1, R2, RZ",                    "LDC R5, c[0x3][R4]",                     "R4", 4),
+    ("ISETP.GE.AND P0, PT, R1, R2, PT",         "@P0 FADD R5, R1, R2",                    "P0", 13),
+    ("ISETP.GE.AND P0, PT, R1, R2, PT",         "@!P0 BRA 0x10",                          "P0", 13),
+    ("ISETP.GE.AND P0, PT, R1, R2, PT",         "SEL R5, R1, R2, P0",                     "P0", 4),
+    ("ISETP.GE.AND P0, PT, R1, R2, PT",         "VOTE.ANY R5, PT, P0",                    "P0", 13),
+    ("IADD3 R4, P0, R1, R2, RZ",                "IADD3.X R5, R1, R2, RZ, P0, !PT",        "P0", 4),
+    ("IADD3 R4, P0, R1, R2, RZ",                "IMAD.X R5, R1, 0x1, R2, P0",             "P0", 5),
+    ("IMAD.WIDE.U32 R4, P0, R1, R2, R6",        "IMAD.X R8, R1, 0x1, R2, P0",             "P0", 4),
+    ("IMAD.WIDE.U32 R4, P0, R1, R2, R6",        "IADD3.X R8, R1, R2, RZ, P0, !PT",        "P0", 5),
+]
+WRITE_AFTER_WRITE = [
+    ("FADD R4, R1, R2",                         "IADD3 R4, R1, R2, RZ",                   "R4", 1),
+    ("FADD R4, R1, R2",                         "MUFU.RCP R4, R1",                        "R4", 6),
+    ("IADD3 R4, R1, R2, RZ",                    "LDS R4, [R1]",                           "R4", 6),
+    ("IADD3 R4, R1, R2, RZ",                    "IMAD.WIDE R4, R1, R2, RZ",               "R4", 2),
+]
+WRITE_AFTER_READ = [
+    ("FADD R4, R1, R2",                         "FADD R1, R2, R3",                        "R1", 1),
+    ("FADD R4, R1, R2",                         "MUFU.RCP R1, R3",                        "R1", 2),
+    ("FADD R4, R1, R2",                         "LDS R2, [R3]",                           "R2", 2),
+]
+# fmt: on
+PAIRS = [
+    *(("read after write", *pair) for pair in READ_AFTER_WRITE),
+    *(("write after write", *pair) for pair in WRITE_AFTER_WRITE),
+    *(("write after read", *pair) for pair in WRITE_AFTER_READ),
+]
+
+
+@pytest.mark.parametrize(("rule", "first", "second", "register", "cycles"), PAIRS)
+def test_a_pair_needs_exactly_its_cycles(
+    rule: str, first: str, second: str, register: str, cycles: int, hazards: Judge
+) -> None:
+    enough = "\n".join([line(first, min(cycles, 15)), line(second, 15), END])
+    assert not hazards(enough)
+    if cycles == 1:
+        return
+    short = "\n".join([line(first, cycles - 1), line(second, 15), END])
+    found = hazards(short)
+    assert {(h.rule, h.cause, h.ordinal, h.needed, h.given) for h in found} == {(rule, 0, 1, cycles, cycles - 1)}
+    assert register in {h.register for h in found}
+
+
+def test_the_stalls_between_add_up(hazards: Judge) -> None:
+    lines = [line("FADD R4, R1, R2", 2), line("NOP", 1), line("FADD R5, R4, R2", 15), END]
+    (hazard,) = hazards("\n".join(lines))
+    assert (hazard.needed, hazard.given) == (4, 3)
+    lines[1] = line("NOP", 2)
+    assert not hazards("\n".join(lines))
+
+
+def test_a_drain_covers_everything(hazards: Judge) -> None:
+    drain = "[B------:R-:W-:Y:S00] ISETP.GE.AND P0, PT, R1, R2, PT"
+    assert not hazards("\n".join([drain, line("@P0 FADD R5, R1, R2", 5), END]))
+
+
+def test_an_overwritten_result_no_longer_counts(hazards: Judge) -> None:
+    lines = [
+        line("ISETP.GE.AND P0, PT, R1, R2, PT", 4),
+        line("PLOP3.LUT P0, PT, P0, PT, PT, 0x8, 0x0", 13),
+        line("@P0 FADD R5, R1, R2", 5),
+        END,
+    ]
+    assert not hazards("\n".join(lines))
+
+
+def test_a_guarded_write_leaves_the_earlier_one_possible(hazards: Judge) -> None:
+    lines = [
+        line("ISETP.GE.AND P0, PT, R1, R2, PT", 13),
+        line("IMAD.WIDE R4, R1, R2, RZ", 1),
+        line("@P0 FADD R4, R1, R2", 4),
+        line("IMAD.WIDE R6, R4, R2, RZ", 15),
+        END,
+    ]
+    assert [(h.cause, h.needed, h.given) for h in hazards("\n".join(lines))] == [(1, 6, 5)]
+
+
+def test_opposite_guards_never_meet(hazards: Judge) -> None:
+    lines = [
+        line("ISETP.GE.AND P0, PT, R1, R2, PT", 13),
+        line("@P0 FADD R4, R1, R2", 1),
+        line("@!P0 FADD R5, R4, R2", 15),
+        END,
+    ]
+    assert not hazards("\n".join(lines))
+    lines[2] = line("@P0 FADD R5, R4, R2", 15)
+    assert [h.cause for h in hazards("\n".join(lines))] == [1]
+
+
+def test_guards_exclude_only_while_their_predicate_stays(hazards: Judge) -> None:
+    lines = [
+        line("ISETP.GE.AND P0, PT, R1, R2, PT", 13),
+        line("@P0 MUFU.RCP R4, R1", 2),
+        line("ISETP.GE.AND P0, PT, R1, R3, PT", 13),
+        line("@!P0 FADD R5, R4, R2", 15),
+        END,
+    ]
+    assert [(h.rule, h.cause, h.ordinal) for h in hazards("\n".join(lines))] == [("read after write", 1, 3)]
+
+
+BRANCHES = """
+    [B------:R-:W-:Y:S13] ISETP.GE.AND P0, PT, R1, R2, PT
+    [B------:R-:W-:-:S01] FADD R4, R1, R2
+    [B------:R-:W-:-:S0{stall}] @P0 BRA 0x40
+    [B------:R-:W-:-:S04] NOP
+    [B------:R-:W-:Y:S15] FADD R5, R4, R2
+    [B------:R-:W-:Y:S05] EXIT
+"""
+
+
+@pytest.mark.parametrize(("stall", "given"), [(1, 2), (2, 3), (3, None)])
+def test_both_sides_of_a_branch_count(stall: int, given: int | None, hazards: Judge) -> None:
+    found = [(h.cause, h.ordinal, h.given) for h in hazards(BRANCHES.format(stall=stall))]
+    assert found == ([] if given is None else [(1, 4, given)])
+
+
+LOOP = """
+    [B------:R-:W-:Y:S13] ISETP.GE.AND P0, PT, R1, R2, PT
+    [B------:R-:W-:-:S05] FADD R5, R4, R2
+    [B------:R-:W-:-:S01] IADD3 R4, R1, R2, RZ
+    [B------:R-:W-:-:S0{stall}] @P0 BRA 0x10
+    [B------:R-:W-:Y:S05] EXIT
+"""
+
+
+@pytest.mark.parametrize(("stall", "given"), [(3, 4), (4, None)])
+def test_the_back_edge_of_a_loop_counts(stall: int, given: int | None, hazards: Judge) -> None:
+    found = [(h.cause, h.ordinal, h.needed, h.given) for h in hazards(LOOP.format(stall=stall))]
+    assert found == ([] if given is None else [(2, 1, 5, given)])
+
+
+def test_depbar_needs_a_stall_of_four(hazards: Judge) -> None:
+    wait = "[B------:R-:W-:Y:S0{}] DEPBAR.LE SB0, 0x0\n" + END
+    assert not hazards(wait.format(4))
+    assert [(h.rule, h.needed, h.given) for h in hazards(wait.format(3))] == [("minimum stall", 4, 3)]
+
+
+REUSED = """
+    [B------:R-:W-:-:S02] FADD R5, R4.reuse, R2
+    [B------:R-:W-:Y:S05] {middle}
+    [B------:R-:W-:Y:S15] FADD R7, R4, R3
+    [B------:R-:W-:Y:S05] EXIT
+"""
+
+
+def test_a_kept_operand_must_not_outlive_its_register(hazards: Judge) -> None:
+    found = hazards(REUSED.format(middle="FADD R4, R1, R2"))
+    # R1 is of the other bank: slot A of R4's bank still keeps the old R4
+    assert [(h.rule, h.ordinal, h.cause, h.register) for h in found] == [("stale reuse", 2, 1, "R4")]
+    # a read of the same bank and slot drops the entry before it can mislead
+    assert not hazards(REUSED.format(middle="FADD R4, R6, R2"))
+    assert not hazards(REUSED.format(middle="FADD R8, R1, R2"))
