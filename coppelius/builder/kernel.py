@@ -6,6 +6,8 @@ go through the descriptor that the driver leaves in constant bank 0 at 0x118, as
 
 from __future__ import annotations
 
+import struct
+
 from coppelius.builder.emitter import Emitter
 from coppelius.builder.registers import Vector
 from coppelius.isa.operands import PT, RZ, UR, Address, Constant, P, R, Special
@@ -65,7 +67,9 @@ class Kernel(Emitter):
         self.EXIT(guard=predicate)
 
     def move(self, name: str, value: object) -> R:
-        """A register that holds a register, constant or 32-bit number."""
+        """A register that holds a register, constant or number; a float as the bits of its f32."""
+        if isinstance(value, float):
+            value = struct.unpack("<I", struct.pack("<f", value))[0]
         made: R = self.MOV(name, value)
         return made
 

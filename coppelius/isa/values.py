@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,11 @@ def _integer(value: object) -> int | None:
 
 
 def _float(parse: Callable[[str], int | None]) -> Callable[[object], int | None]:
-    return lambda value: parse(repr(float(value))) if isinstance(value, (int, float)) else None
+    return lambda value: parse(_spelled(float(value))) if isinstance(value, (int, float)) else None
+
+
+def _spelled(value: float) -> str:
+    return f"{'-' if value < 0 else '+'}INF" if math.isinf(value) else repr(value)
 
 
 def hexadecimal(value: int) -> str:
@@ -82,6 +87,8 @@ class Immediate(Slot):
             return None
         if not self.field.signed and -(1 << (self.field.width - 1)) <= code < 0 and self.style is HEX:
             code &= (1 << self.field.width) - 1
+        if self.field.signed and self.field.width == 32 and 1 << 31 <= code < 1 << 32 and self.style is HEX:
+            code -= 1 << 32  # a whole word, whose sign is only how it prints
         return {self.name: code} if self.field.admits(code) else None
 
 

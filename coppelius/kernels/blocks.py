@@ -90,11 +90,9 @@ def larger(k: Kernel) -> Combine:
 
 
 def fold(name: str, values: Sequence[R], combine: Combine) -> R:
-    """Neighbours combined, then their results, and so on: a short chain in a fixed order."""
-    level = list(values)
-    step = 0
-    while len(level) > 1:
-        step += 1
-        paired = [combine(f"{name}.{step}.{i}", level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
-        level = paired + level[len(level) - len(level) % 2 :]
-    return level[0]
+    """Both halves folded, then combined: a short chain in a fixed order, few registers at a time."""
+    if len(values) == 1:
+        return values[0]
+    middle = (len(values) + 1) // 2
+    left = fold(f"{name}.l", values[:middle], combine)
+    return combine(name, left, fold(f"{name}.r", values[middle:], combine))
