@@ -43,7 +43,8 @@ def _rows() -> list[dict[str, Any]]:
 
 def _row(image: Any, declaration: dict[str, Any]) -> dict[str, Any]:
     """`arguments`: the kernel's parameters with their offsets, the part of the declaration a kernel sees."""
-    return plain(image) | {"declaration": declaration, "arguments": declaration["parameters"]}
+    row: dict[str, Any] = plain(image)
+    return row | {"declaration": declaration, "arguments": declaration["parameters"]}
 
 
 def plain(value: Any) -> Any:

@@ -27,6 +27,7 @@ BORROWED = (
     "isa/__init__.py",
     "isa/refusal.py",
     "arena/__init__.py",
+    "arena/addresses.py",
     "arena/placement.py",
     "arena/release.py",
 )
@@ -52,6 +53,7 @@ class Miniature:
         for file in BORROWED:
             (root / "coppelius" / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(REPOSITORY / "coppelius" / file, root / "coppelius" / file)
+        shutil.copytree(REPOSITORY / "coppelius/cli", root / "coppelius/cli", ignore=_generated)
         shutil.copytree(REPOSITORY / "tests/data/miniature/coppelius", root / "coppelius", dirs_exist_ok=True)
         self.plan()
 
@@ -67,13 +69,28 @@ class Miniature:
 
     def fork(self, *arguments: str, before: Callable[[], None] | None = None) -> int:
         """Starts `doit arguments` in a forked process, after calling `before` there; gives its id."""
+        return self._fork(lambda: doit.doit_cmd.DoitMain().run(list(arguments)), before)
+
+    def command(self, *arguments: str, folder: str = ".") -> Outcome:
+        """Runs `coppelius arguments` in a folder of the checkout."""
+
+        def call() -> int:
+            sys.path.insert(0, str(self.root))
+            os.chdir(self.root / folder)
+            from coppelius.cli.main import main
+
+            return main(arguments)
+
+        return self.finish(self._fork(call, None))
+
+    def _fork(self, call: Callable[[], int | None], before: Callable[[], None] | None) -> int:
         sys.stdout.flush()
         process = os.fork()
         if process == 0:
-            self._be_doit(arguments, before)
+            self._be(call, before)
         return process
 
-    def _be_doit(self, arguments: tuple[str, ...], before: Callable[[], None] | None) -> None:
+    def _be(self, call: Callable[[], int | None], before: Callable[[], None] | None) -> None:
         status = 99
         try:
             os.setpgrp()
@@ -89,7 +106,7 @@ class Miniature:
             os.chdir(self.root)
             if before is not None:
                 before()
-            status = doit.doit_cmd.DoitMain().run(list(arguments)) or 0
+            status = call() or 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 1
             if isinstance(end.code, str):
