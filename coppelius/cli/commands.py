@@ -31,6 +31,10 @@ COMMANDS = {
     "address":  Row("address",  "address_command",  "Where an image lies in device memory."),
     "show":     Row("show",     "show_command",     "An image's listing, with control words and source lines."),
     "check":    Row("check",    "check_command",    "Do control bits cover the dependences of machine code?", False),
+    "audit":    Row("audit",    "audit_command",    "How much of some machine code the opcode table handles.", False),
+    "disasm":   Row("disasm",   "disasm_command",   "Machine code as listings, control words included.", False),
+    "asm":      Row("asm",      "asm_command",      "A listing back to machine words.", False),
+    "kernels":  Row("kernels",  "kernels_command",  "What kernels a file holds, and what each needs.", False),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
     "graph":    Row("graph",    "graph_command",    "The build graph as a picture or as data."),
 }
