@@ -94,6 +94,18 @@ class Field:
         """Whether the word can hold `value` and the machine gives it a meaning."""
         return self.low <= value <= self.high and (self.codes is None or value in self.codes)
 
+    def constant_bits(self) -> tuple[int, int]:
+        """Bits that all legal stored codes agree on: their mask and their value."""
+        if not self.codes:
+            return 0, 0
+        every = (1 << self.width) - 1
+        stored = [(code ^ self.invert) & every for code in self.codes]
+        common, union = every, 0
+        for code in stored:
+            common &= code
+            union |= code
+        return every & ~(common ^ union), common
+
     def read(self, words: Words) -> Column:
         """The field of each word, `int64[n]`."""
         (low, width), *more = self.bits.parts

@@ -172,7 +172,7 @@ def encode(decoded: Decoded) -> Words:
     """Fields -> `uint64[n, 2]`; refuses by name a value that its field does not admit."""
     if np.any(decoded.uids < 0):
         raise Refusal(f"instruction {int(np.argmax(decoded.uids < 0))} has no encoding")
-    words = decoded.table.masks[decoded.uids][:, 2:].copy()
+    words = decoded.table.values[decoded.uids]
     for encoding, where in decoded.groups():
         part = np.zeros((len(where), 2), dtype=np.uint64)
         block = decoded.values[where]

@@ -76,6 +76,8 @@ class Flexible:
     # where the reuse flag lies: by role, elsewhere, or nowhere
     reuse: Bits | str | None = "role"
     spaced: bool = False
+    # signs of [71:64] at [84] and [83], as all 16-bit operations have them
+    upper_signs: bool = False
     select: Mapping[int, str] | None = None
 
     def special_in(self, form: int) -> bool:
@@ -89,7 +91,7 @@ class Flexible:
     def _marks(self, upper: bool) -> dict[str, Any]:
         """Where sign, magnitude and half select lie in [63:32] or in [71:64], and how they print."""
         negate, absolute = _UPPER if upper else (bits[75], bits[74])
-        if self.halves is not None and not upper:
+        if (self.upper_signs or self.halves is not None) and not upper:
             negate, absolute = bits[84], bits[83]
         return {
             "negate": negate if self.negate or self.invert else None,
@@ -182,7 +184,8 @@ class Form:
 class Encoding:
     """One concrete instruction word layout; `uid` is its ordinal in its table.
 
-    fields: in column order, the guard and control fields first.  mask, value: the bits that never vary.
+    fields: in column order, the guard and control fields first.  mask, value: the bits that never vary;
+    match_mask, match_value: those and the bits that all legal codes of a field agree on.
     """
 
     uid: int = -1
@@ -236,6 +239,11 @@ class Encoding:
         claimed = sum(f.bits.mask for f in self.fields)
         self.mask = ((1 << 128) - 1) & ~claimed
         self.value = value
+        self.match_mask, self.match_value = self.mask, self.value
+        for f in self.fields:
+            same, code = f.constant_bits()
+            self.match_mask |= f.bits.place(same)
+            self.match_value |= f.bits.place(code)
 
     def _take(self, overlap: int, what: str) -> None:
         if overlap:

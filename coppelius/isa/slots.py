@@ -268,7 +268,10 @@ class Register(Modified):
 
 
 class UniformRegister(Modified):
-    """A uniform register; `place` is 6 bits on SM86 (63 = URZ) and 8 from SM100 on (255 = URZ)."""
+    """A uniform register; `place` is 6 bits on SM86 (63 = URZ) and 8 from SM100 on (255 = URZ).
+
+    `optional`: not printed where it is URZ.
+    """
 
     def __init__(
         self,
@@ -282,6 +285,8 @@ class UniformRegister(Modified):
         half: Bits | None = None,
         invert: bool = False,
         select: Mapping[int, str] | None = None,
+        tail: tuple[Field, Mapping[int, str]] | None = None,
+        optional: bool = False,
     ) -> None:
         self.zero = (1 << place.width) - 1
         super().__init__(
@@ -292,11 +297,15 @@ class UniformRegister(Modified):
             half=half,
             invert=invert,
             select=select,
+            tail=tail,
         )
+        self.absent = {name: self.zero} if optional else None
         self.accesses = (Access(name, "UR", name, mode, width),)
 
     def bare(self, index: int) -> str:
-        return "URZ" if index == self.zero else f"UR{index}"
+        if index == self.zero:
+            return "" if self.absent is not None else "URZ"
+        return f"UR{index}"
 
     def parse_bare(self, text: str) -> int | None:
         return _index(text, "UR", self.zero)

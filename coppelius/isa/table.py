@@ -50,16 +50,21 @@ class Table:
 
     @cached_property
     def masks(self) -> npt.NDArray[np.uint64]:
-        """`uint64[n, 4]`: mask low, mask high, value low, value high of each encoding."""
-        rows = [(*halves(e.mask), *halves(e.value)) for e in self.encodings]
+        """`uint64[n, 4]`: match mask low and high, match value low and high of each encoding."""
+        rows = [(*halves(e.match_mask), *halves(e.match_value)) for e in self.encodings]
         return np.array(rows, dtype=np.uint64)
 
     @cached_property
+    def values(self) -> npt.NDArray[np.uint64]:
+        """`uint64[n, 2]`: the bits of each encoding that are no field's."""
+        return np.array([halves(e.value) for e in self.encodings], dtype=np.uint64)
+
+    @cached_property
     def exclusive(self) -> bool:
-        """Whether the never-varying bits alone tell all encodings apart."""
+        """Whether the match bits alone tell all encodings apart."""
         for encodings in self.by_opcode.values():
             for i, a in enumerate(encodings):
-                if any(not (a.value ^ b.value) & a.mask & b.mask for b in encodings[i + 1 :]):
+                if any(not (a.match_value ^ b.match_value) & a.match_mask & b.match_mask for b in encodings[i + 1 :]):
                     return False
         return True
 

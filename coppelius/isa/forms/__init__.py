@@ -9,6 +9,7 @@ from coppelius.isa.forms import (
     compare,
     control,
     conversion,
+    double,
     floating,
     half,
     integer,
@@ -17,14 +18,30 @@ from coppelius.isa.forms import (
     move,
     shared_memory,
     system,
+    tensor,
     transcendental,
+    uniform,
+    vector,
     warp,
 )
 
 
 def all_forms() -> list[Form]:
     """Every row of SM86, in the order of the files."""
-    arithmetic = (floating, half, integer, logic, compare, move, transcendental, conversion)
+    arithmetic = (
+        floating,
+        half,
+        double,
+        integer,
+        logic,
+        compare,
+        vector,
+        move,
+        transcendental,
+        conversion,
+        tensor,
+        uniform,
+    )
     memories = (memory, shared_memory, atomics, cache)
     families = (*arithmetic, *memories, warp, control, system)
     return [form for family in families for form in family.FORMS]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coppelius.isa.bits import Bits, bits
-from coppelius.isa.form import VARIABLE, XU, Flexible, Form
-from coppelius.isa.forms.shared import FLUSH, ROUNDING, Rd, RdPair
-from coppelius.isa.slots import BYTE_SELECT, HALF_SELECT, WRITE, Register
+from coppelius.isa.bits import Bits, Field, bits
+from coppelius.isa.form import ALU, FIXED, VARIABLE, XU, Flexible, Form
+from coppelius.isa.forms.shared import FLUSH, ROUNDING, Ra, Rd, RdPair
+from coppelius.isa.operands import RZ_INDEX
+from coppelius.isa.slots import BYTE_SELECT, HALF_SELECT, READ, WRITE, Register
 from coppelius.isa.values import F16_LOW, F32, F64_HIGH, HEX, Modifier, Style, Suffix
 
 _SELECT = (bits[61:60], bits[61:60])
@@ -51,6 +52,16 @@ _D_LONG = Register("D", bits[23:16], WRITE, width=("DST", {6: 2, 7: 2}))
 _D_FLOAT = Register("D", bits[23:16], WRITE, width=("DST", {3: 2}))
 _FLOATS = Modifier("DST", _DST, {1: ".F16", 2: "", 3: ".F64"}, default=2)
 _SHORT_FLOATS = Modifier("DST", _DST, {1: ".F16", 2: ""}, default=2)
+_PACK = (
+    Modifier("SATFINITE", bits[77], {0: "", 1: ".SATFINITE"}),
+    Modifier("RELU", bits[75], {0: "", 1: ".RELU"}),
+    Modifier("BF16", bits[76], {0: "", 1: ".BF16"}),
+)
+_PACK_ROUNDING = Modifier("RND", bits[80:79], {0: "", 3: ".RZ"})
+_PACKED_INTEGER = Modifier("DST", bits[77:76], {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16"})
+_LOWER = Register(
+    "C", bits[71:64], READ, reuse=bits[124], tail=(Field("C.half", bits[72], codes=frozenset(HALF_SELECT)), HALF_SELECT)
+)
 
 # fmt: off
 FORMS = [
@@ -76,5 +87,23 @@ FORMS = [
           (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 1, _SHORT, (".U16", ".S16"), "156"),
           (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 2, _WORD, (".U32", ""), "1456"),
           (0x112, _FLOATS, 3, _LONG, (".U64", ".S64"), "1456"))),
+
+    # packed results, of fixed latency.  F2FP: the first source goes to the upper half
+    Form("I2FP.F32", 0x045, ALU, FIXED, (Rd, Flexible("X", HEX, signed=True)),
+         (Modifier("SRC", bits[74], {0: ".U32", 1: ".S32"}, default=1), Modifier("RND", bits[79:78], {0: "", 3: ".RZ"})), "156",
+         fixed={_DST: 2, _SRC: 2}),
+    Form("F2FP", 0x03e, ALU, FIXED, (Rd, Ra, Flexible("X", F32)), (*_PACK, Suffix(".PACK_AB"), _PACK_ROUNDING), "1456",
+         fixed={bits[78]: 0, bits[71:64]: RZ_INDEX}),
+    Form("F2FP", 0x03e, ALU, FIXED, (Rd, Flexible("B", F32), Flexible("C", F32, spaced=True)), (*_PACK, Suffix(".MERGE_C"), _PACK_ROUNDING), "1234567",
+         fixed={bits[78]: 1, bits[31:24]: RZ_INDEX}, variant="merge"),
+    Form("F2IP", 0x043, ALU, FIXED, (Rd, Ra, Flexible("B", F32), _LOWER),
+         (Modifier("DST", bits[76], {0: ".U8", 1: ".S8"}, default=1), Suffix(".F32"), Modifier("RND", bits[79:78], {0: "", 3: ".TRUNC"}),
+          Modifier("NTZ", bits[74], {0: "", 1: ".NTZ"}), Modifier("RELU", bits[75], {0: "", 1: ".RELU"})), "156"),
+    Form("I2I", 0x038, ALU, FIXED, (Rd, Flexible("X", HEX, signed=True)), (_PACKED_INTEGER, Suffix(".S32.SAT")), "1456"),
+    *(Form("I2IP", 0x039, ALU, FIXED, (Rd, Ra, Flexible("B", HEX, signed=True), Register("C", bits[71:64], READ, reuse=bits[124], tail=(Field("C.place", bits[73:72], codes=frozenset(places), default=min(places)), places))),
+           (Modifier("DST", bits[78:76], types, default=max(types)), Suffix(".S32"), Modifier("SAT", bits[75:74], {0: ".SAT", 1: "", 2: ".SATRELU"})), "1456",
+           variant=f"{width}.")
+      for width, types, places in ((8, {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16"}, {0: "", 1: ".H1"}),
+                                   (2, {4: ".U2", 5: ".S2"}, {3: ".28"}), (4, {6: ".U4", 7: ".S4"}, {2: ".24"}))),
 ]
 # fmt: on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coppelius.isa.bits import bits
 from coppelius.isa.form import FIXED, HALF, Flexible, Form
-from coppelius.isa.forms.shared import FLUSH, SATURATE, Ps, Rd
+from coppelius.isa.forms.shared import COMPARE, FLUSH, SATURATE, Pd, Pd2, Ps, Rd
 from coppelius.isa.slots import READ, Predicate, Register
 from coppelius.isa.values import BF16, F16, F16_LOW, Modifier, Style, Suffix
 
@@ -31,6 +31,13 @@ def _factors(style: Style) -> tuple[Flexible, Flexible]:
     return b, c
 
 
+_RaWhole = Register("A", bits[31:24], READ, negate=bits[72], absolute=bits[73], reuse=bits[122])
+_WHOLE = (
+    Flexible("B", F16, negate=True, absolute=True, upper_signs=True),
+    Flexible("C", F16, negate=True, absolute=True, upper_signs=True),
+)
+_BOOLEAN = Modifier("BOOL", bits[70:69], {0: ".AND", 1: ".OR", 2: ".XOR"})
+
 # fmt: off
 FORMS = [
     Form("HADD2", 0x030, HALF, FIXED, (Rd, _Ra, _only(F16, addend=True)), (FLUSH, SATURATE), "1237", fixed={bits[78]: 0}),
@@ -46,6 +53,15 @@ FORMS = [
          fixed={bits[85]: 1, bits[79:78]: 0, bits[90:87]: 0}),
     Form("HFMA2.BF16_V2", 0x031, HALF, FIXED, (Rd, _Ra, *_factors(BF16), _PsOptional), (_FLUSH_OR_ZERO, _RELU), "1234567",
          fixed={bits[85]: 1, bits[79:77]: 4}, variant="relu"),
+    # through the matrix unit; no half select
+    Form("HFMA2.MMA", 0x035, HALF, FIXED, (Rd, _RaWhole, *_WHOLE), (_FLUSH_OR_ZERO, SATURATE), "1234567",
+         fixed={bits[79]: 0, bits[90:87]: 0}),
+    Form("HFMA2.MMA", 0x035, HALF, FIXED, (Rd, _RaWhole, *_WHOLE, _PsOptional), (_FLUSH_OR_ZERO, _RELU), "1234567",
+         fixed={bits[79]: 1, bits[77]: 0}, variant="relu"),
+    Form("HSET2", 0x033, HALF, FIXED, (Rd, _Ra, _only(F16, addend=True), Ps),
+         (Modifier("BF", bits[71], {0: "", 1: ".BF"}), COMPARE, FLUSH, _BOOLEAN), "1237"),
+    Form("HSETP2", 0x034, HALF, FIXED, (Pd, Pd2, _Ra, _only(F16, addend=True), Ps),
+         (COMPARE, Modifier("H_AND", bits[71], {0: "", 1: ".H_AND"}), FLUSH, _BOOLEAN), "1237"),
     Form("HMNMX2", 0x040, HALF, FIXED, (Rd, _Ra, _only(F16), Ps), (_TO_FLOAT, FLUSH, _NAN, _XORSIGN), "1456", fixed={bits[85]: 0}),
     Form("HMNMX2.BF16_V2", 0x040, HALF, FIXED, (Rd, _Ra, _only(BF16), Ps), (FLUSH, _NAN, _XORSIGN), "1456", fixed={bits[85]: 1}),
 ]
