@@ -35,10 +35,11 @@ USUAL_DESCRIPTOR = 4
 class AddressOperand(Slot):
     """`[R4.X8+UR5+0x10]`; see the module's docstring for the ways.
 
-    `descriptor` is the bit that says that the uniform register only describes, and makes the address a described
-    one; `shown` the bit that prints it.  `extends` = (field, {code: ".64" or ".U32"}) is what makes the base of an
-    added address a pair.  `wide` is the field whose code 1 makes the base of a plain one a pair.  `signed_alone`:
-    whether an offset without a base prints signed.  `no_offset`: its bits are there and must be zero.
+    `descriptor` is the bit that says that the uniform register only describes, and makes the address a
+    described one; `shown` the bit that prints it.  `extends` = (field, {code: ".64" or ".U32"}) is what makes
+    the base of an added address a pair.  `wide` is the field whose code 1 makes the base of a plain one a
+    pair.  `signed_alone`: an offset without a base prints signed.  `no_offset`: its bits are there and must
+    be zero.  `needs_base`: RZ is refused.
     """
 
     def __init__(
@@ -57,12 +58,14 @@ class AddressOperand(Slot):
         signed_alone: bool = False,
         uniform_span: int = 1,
         no_offset: bool = False,
+        needs_base: bool = False,
     ) -> None:
         self.name = name
         self.signed_alone = signed_alone
         self.extends = extends
         self.suffix = ".64" if descriptor is not None and not local_descriptor else ""
-        self.base = Field(f"{name}.base", base, default=RZ_INDEX)
+        codes = frozenset(range(RZ_INDEX)) if needs_base else None
+        self.base = Field(f"{name}.base", base, codes, default=0 if needs_base else RZ_INDEX)
         self.offset = Field(f"{name}.offset", offset, frozenset({0}) if no_offset else None, signed=True)
         usual = URZ_INDEX if descriptor is None else USUAL_DESCRIPTOR
         self._uniform: tuple[Field, ...] = (

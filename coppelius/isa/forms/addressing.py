@@ -60,6 +60,7 @@ class Ways:
     uniform: Bits
     extend: Bits
     descriptor: Bits
+    needs_base: bool = False
 
 
 def plain_address(*, name: str = "address", offset: Bits = bits[63:40]) -> AddressOperand:
@@ -72,7 +73,13 @@ def uniform_rows(
 ) -> list[Form]:
     """The described and the added row of a global operation."""
     described = AddressOperand(
-        "address", bits[31:24], bits[63:40], uniform=ways.uniform, descriptor=ways.descriptor, shown=bits[101]
+        "address",
+        bits[31:24],
+        bits[63:40],
+        uniform=ways.uniform,
+        descriptor=ways.descriptor,
+        shown=bits[101],
+        needs_base=ways.needs_base,
     )
     extended = {3: ".64", 2: ".U32", 0: ".U32"}
     added_e = Modifier("E", bits[72] + ways.extend, {3: ".E", 2: ".E", 0: ""}, default=3)

@@ -18,7 +18,7 @@ from coppelius.isa.values import Modifier, Suffix
 _OPERATIONS = {0: ".ADD", 1: ".MIN", 2: ".MAX", 3: ".INC", 4: ".DEC", 5: ".AND", 6: ".OR", 7: ".XOR"}
 _REDUCE = Modifier("OP", bits[89:87], _OPERATIONS)
 _FETCH = Modifier("OP", bits[90:87], _OPERATIONS | {8: ".EXCH", 9: ".SAFEADD"})
-_FETCH_SHARED = Modifier("OP", bits[90:87], _OPERATIONS | {8: ".EXCH"})
+_FETCH_GENERIC = Modifier("OP", bits[90:87], _OPERATIONS | {8: ".EXCH"})
 _SWAP = Modifier("OP", bits[90:87], {0: ".CAS", 1: ".CAST", 3: ".CAST.SPIN"})
 
 _TYPES = {0: "", 1: ".S32", 2: ".64", 3: ".F32.FTZ.RN", 4: ".F16x2.RN", 5: ".S64", 6: ".F64.RN"}
@@ -48,6 +48,10 @@ def _fetch(e: Modifier) -> tuple[Modifier, ...]:
     return (e, _FETCH, EVICT, _TYPE, STORE_ORDER)
 
 
+def _fetch_generic(e: Modifier) -> tuple[Modifier, ...]:
+    return (e, _FETCH_GENERIC, EVICT, _TYPE, STORE_ORDER)
+
+
 def _swap(mnemonic: str, opcode: int, operation: Modifier, fixed: dict[Bits, int]) -> Form:
     return Form(
         mnemonic, opcode, MEMORY, VARIABLE, (Pd, _D, plain_address(), _DATA, _NEW),
@@ -56,8 +60,8 @@ def _swap(mnemonic: str, opcode: int, operation: Modifier, fixed: dict[Bits, int
 
 
 _RED_WAYS = Ways(0x98E, bits[69:64], extend=bits[90], descriptor=bits[71])
-_ATOMG_WAYS = Ways(0x9A8, bits[69:64], extend=bits[70], descriptor=bits[71])
-_ATOM_WAYS = Ways(0x98A, bits[69:64], extend=bits[70], descriptor=bits[71])
+_ATOMG_WAYS = Ways(0x9A8, bits[69:64], extend=bits[70], descriptor=bits[71], needs_base=True)
+_ATOM_WAYS = Ways(0x98A, bits[69:64], extend=bits[70], descriptor=bits[71], needs_base=True)
 _PLAIN, _ADDED = shared_address(), shared_address(bits[69:64])
 
 # fmt: off
@@ -66,13 +70,13 @@ FORMS = [
     *uniform_rows("RED", NO_RESULT, _RED_WAYS, _red, _reduce),
     plain_row("ATOMG", 0x3a8, VARIABLE, _atom, _fetch),
     *uniform_rows("ATOMG", VARIABLE, _ATOMG_WAYS, _atom, _fetch),
-    plain_row("ATOM", 0x38a, VARIABLE, _atom, _fetch),
-    *uniform_rows("ATOM", VARIABLE, _ATOM_WAYS, _atom, _fetch),
+    plain_row("ATOM", 0x38a, VARIABLE, _atom, _fetch_generic),
+    *uniform_rows("ATOM", VARIABLE, _ATOM_WAYS, _atom, _fetch_generic),
     _swap("ATOMG", 0x3a9, Suffix(".CAS"), {bits[90:87]: 0}),
     _swap("ATOM", 0x38b, _SWAP, {}),
 
-    Form("ATOMS", 0x38c, SHARED, VARIABLE, (_D, _PLAIN, _DATA),       (_FETCH_SHARED, _SHARED_TYPE), hidden=_PLAIN.hidden),
-    Form("ATOMS", 0x98c, SHARED, VARIABLE, (_D, _ADDED, _DATA),       (_FETCH_SHARED, _SHARED_TYPE), fixed={bits[91]: 1}, variant="added"),
+    Form("ATOMS", 0x38c, SHARED, VARIABLE, (_D, _PLAIN, _DATA),       (_FETCH_GENERIC, _SHARED_TYPE), hidden=_PLAIN.hidden),
+    Form("ATOMS", 0x98c, SHARED, VARIABLE, (_D, _ADDED, _DATA),       (_FETCH_GENERIC, _SHARED_TYPE), fixed={bits[91]: 1}, variant="added"),
     Form("ATOMS", 0x38d, SHARED, VARIABLE, (_D, _PLAIN, _DATA, _NEW), (_SWAP, _SHARED_TYPE), hidden=_PLAIN.hidden, variant="swap"),
     Form("ATOMS.POPC.INC.32", 0xf8c, SHARED, VARIABLE, (Rd, _ADDED), fixed={bits[91]: 1, bits[90:87]: 10}),
 ]

@@ -12,13 +12,14 @@ from coppelius.isa.values import Modifier, Suffix
 _SCALE = bits[79:78]
 
 
-def shared_address(uniform: Bits | None = None, *, scale: Bits | None = _SCALE) -> AddressOperand:
+def shared_address(uniform: Bits | None = None) -> AddressOperand:
     """`[R4.X8+UR5+0x10]` in shared memory."""
-    return AddressOperand("address", bits[31:24], bits[63:40], uniform=uniform, scale=scale)
+    return AddressOperand("address", bits[31:24], bits[63:40], uniform=uniform, scale=_SCALE)
 
 
 _PLAIN, _ADDED_LOAD, _ADDED_STORE = shared_address(), shared_address(bits[37:32]), shared_address(bits[69:64])
-_MATRIX, _MATRIX_ADDED = shared_address(scale=None), shared_address(bits[37:32], scale=None)
+_MATRIX = AddressOperand("address", bits[31:24], bits[63:40], signed_alone=True)
+_MATRIX_ADDED = AddressOperand("address", bits[31:24], bits[63:40], uniform=bits[37:32])
 
 _COUNT = Modifier("COUNT", bits[73:72], {0: "", 1: ".2", 2: ".4"})
 _SHAPE = Modifier("SHAPE", bits[79:78], {0: ".M88", 1: ".MT88", 2: ".M816", 3: ".M832"})
@@ -35,7 +36,7 @@ class NextDescriptor(AddressOperand):
 
     def render(self, columns: Columns) -> list[str]:
         pairs = zip(super().render(columns), columns["shared.uniform"], strict=True)
-        return [t.replace("desc[UR0]", f"desc[{'URZ' if u == 63 else f'UR{u + 1}'}]") for t, u in pairs]
+        return [t.replace("desc[UR0]", f"desc[{'URZ' if u >= 62 else f'UR{u + 1}'}]") for t, u in pairs]
 
 
 _FROM_NEXT = NextDescriptor("address", bits[31:24], bits[43:32], descriptor=bits[76], shown=bits[101])
@@ -46,8 +47,8 @@ _COPY = (
     EVICT,
     Modifier("LTC", bits[72:71], {0: "", 1: ".LTC64B", 2: ".LTC128B", 3: ".LTC256B"}),
     Modifier("SIZE", bits[75:73], {4: "", 5: ".64", 6: ".128"}, default=4),
-    COPY_ORDER,
     Modifier("ZFILL", bits[82], {0: "", 1: ".ZFILL"}),
+    COPY_ORDER,
 )
 
 # fmt: off
