@@ -8,7 +8,7 @@ when each lane it waits for is parked at the same barrier or has left.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,11 +76,10 @@ def _reduce(engine: Engine, waiting: list[Parked], complete: Bools) -> None:
             votes[parked.group.select] |= parked.vote & parked.group.active
     present = _gathered(engine, waiting).reshape(shape)
     flat = votes.reshape(shape)
+    result: Any = flat.any(axis=1)
     if kind == "AND":
         result = (flat | ~present).all(axis=1)
-    elif kind == "OR":
-        result = flat.any(axis=1)
-    else:
+    elif kind != "OR":
         result = flat.sum(axis=1)
     spread = result.astype(np.uint32)[machine.block_of_warp].reshape(-1, 1)
     chosen = complete[machine.block_of_warp].reshape(-1, 1)
@@ -99,7 +98,7 @@ def release_convergence(engine: Engine) -> None:
         come |= gone
         for parked in together:
             here = parked.group.select
-            need = engine.machine.convergence[parked.key][here] if parked.need is None else parked.need
+            need = engine.machine.convergence[parked.key, here] if parked.need is None else parked.need
             _resume(engine, parked, (need & ~come[here].reshape(-1, 1)) == 0)
 
 

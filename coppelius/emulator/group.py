@@ -48,6 +48,8 @@ class Group:
 
     def under(self, condition: Bools) -> Group | None:
         """The same warps with the lanes where the condition holds, or None where no lane is left."""
+        if condition.size == 1:
+            return self if condition.flat[0] else None
         if self.mask is None:
             if condition.all():
                 return self

@@ -25,6 +25,7 @@ from coppelius.emulator.faults import Finding, Triple
 from coppelius.emulator.machine import LOCAL_WINDOW, SHARED_WINDOW, STACK_TOP, Machine
 from coppelius.emulator.memory import Memory
 from coppelius.emulator.parameters import PARAMETER_BASE
+from coppelius.emulator.strict import StrictEngine
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table, sm86
 from coppelius.program.program import Program
@@ -117,9 +118,7 @@ def launch(
 
 
 def _engine(mode: str, machine: Machine, program: Program, limit: int) -> Engine:
-    if mode == "strict":
-        raise Refusal("strict mode is not written yet; use mode='fast'")
-    return Engine(machine, program, limit)
+    return (StrictEngine if mode == "strict" else Engine)(machine, program, limit)
 
 
 @lru_cache(maxsize=64)

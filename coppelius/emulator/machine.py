@@ -81,6 +81,8 @@ class Machine:
         self.local: Words32 = np.zeros((self.local_bytes // 4, *shape), dtype=np.uint32)
         self.special: dict[str, Array] = {}
         self.clock: Callable[[], int] = lambda: 0
+        # strict mode takes the stores of LDGSTS here, to do them when the copy has been waited for
+        self.defer: Callable[[Callable[[], None]], None] | None = None
         self.sink: Callable[[str, int], Write] | None = None
         self._thread_specials()
 
@@ -134,6 +136,7 @@ class Machine:
         s["SR_GTMASK"], s["SR_GEMASK"] = ~s["SR_LEMASK"], ~s["SR_LTMASK"]
         warp = np.tile(np.arange(self.warps_per_block, dtype=np.uint32), self.capacity).reshape(-1, 1)
         s["SR_WARPID"] = s["SR_VIRTID"] = warp
+        s["SR_LMEMHIOFF"] = _same(STACK_TOP - self.local_bytes)  # assumed: the least address the stack may reach
         for name in ("SR_VIRTUALSMID", "SR_SMID", "SRZ"):
             s[name] = _same(0)
 

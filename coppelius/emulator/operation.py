@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from coppelius.emulator.group import Group
 from coppelius.emulator.machine import Machine
-from coppelius.isa.address import AddressOperand
+from coppelius.isa.address import AddressOperand, LabelVia, OffsetVia
 from coppelius.isa.operands import PT_INDEX, RZ_INDEX
 from coppelius.isa.printer import texts
 from coppelius.isa.refusal import Refusal
@@ -58,6 +58,9 @@ class Operation:
         self.encoding = self.instruction.encoding
         self.mnemonic = self.encoding.mnemonic
         self._slots: dict[str, Slot] = {s.name: s for s in self.encoding.operands}
+        for slot in self.encoding.operands:
+            if isinstance(slot, LabelVia | OffsetVia):
+                self._slots[slot.via.name] = slot.via
 
     @property
     def text(self) -> str:
@@ -307,17 +310,14 @@ class Operation:
             return _nowhere
         slot = self.slot(name)
         assert isinstance(slot, Predicate)
-        index = self.field(name)
-        if self.machine.sink is not None:
-            return self.machine.sink(slot.space, index)
-        if slot.space == "UP":
-            return uniform_writer(self.machine.uniform_predicates[index])
-        return row_writer(self.machine.predicates[index])
+        return self.predicate_writer(slot.space, self.field(name))
 
-    def predicate_writer(self, index: int) -> Write:
-        """Writes a predicate by number."""
+    def predicate_writer(self, space: str, index: int) -> Write:
+        """Writes P or UP by number."""
         if self.machine.sink is not None:
-            return self.machine.sink("P", index)
+            return self.machine.sink(space, index)
+        if space == "UP":
+            return uniform_writer(self.machine.uniform_predicates[index])
         return row_writer(self.machine.predicates[index])
 
     def address(self, name: str = "address") -> AddressOperand:

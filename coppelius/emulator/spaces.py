@@ -242,6 +242,12 @@ def by_space(g: Group, address: Array) -> list[tuple[str, Group, Array]]:
     return found
 
 
+def in_window(address: Array) -> Bools:
+    """Whether generic addresses name shared or local memory."""
+    inside: Bools = (address - np.uint64(SHARED_WINDOW)) < np.uint64(WINDOW_BYTES)
+    return inside | ((address - np.uint64(LOCAL_WINDOW)) < np.uint64(WINDOW_BYTES))
+
+
 def _load_generic(op: Operation, g: Group, address: Array, size: int) -> Parts:
     total = [np.zeros((g.count, LANES), np.uint32) for _ in range(max(1, size // 4))]
     for name, part, local in by_space(g, address):

@@ -101,7 +101,7 @@ def prmt(a: Array, selector: Array, c: Array, mode: str = "IDX") -> Array:
     if mode != "IDX":
         selector = np.array(PRMT_MODES[mode], np.uint32)[selector & np.uint32(3)]
     if selector.size == 1:
-        return _permute_alike(a, int(selector[0]), c)
+        return _permute_alike(a, int(selector.flat[0]), c)
     pair = (c.astype(np.uint64) << np.uint64(32)) | a
     result = np.zeros(np.broadcast_shapes(pair.shape, selector.shape), np.uint32)
     for position in range(4):

@@ -16,7 +16,7 @@ from coppelius.emulator import spaces
 from coppelius.emulator.group import LANES, Group
 from coppelius.emulator.numerics import float32, float64, half
 from coppelius.emulator.numerics.rounding import BF16, F16, Format
-from coppelius.emulator.operation import Operation
+from coppelius.emulator.operation import TRUE, Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared_access import address_of
 
@@ -112,8 +112,8 @@ def _accumulate(
 Apply = Callable[[Group, Array, Array, "Array | None"], Array]
 
 
-def _on(op: Operation, space: str, combine: Combine, size: int) -> Apply:
-    """(group, address, operand, compare), each `[warps, 32]`, -> old values."""
+def _on(op: Operation, space: str, combine: Combine, size: int, *, everywhere: bool = True) -> Apply:
+    """(group, address, operand, compare), each `[warps, 32]`, -> old values, of all spaces or global alone."""
 
     def apply(g: Group, address: Array, value: Array, compare: Array | None) -> Array:
         flat, operand = spaces.flatten(g, address), spaces.flatten(g, value)
@@ -131,6 +131,8 @@ def _on(op: Operation, space: str, combine: Combine, size: int) -> Apply:
     def anywhere(g: Group, address: Array, value: Array, compare: Array | None) -> Array:
         old = np.zeros((g.count, LANES), value.dtype)
         for name, part, local in spaces.by_space(g, address):
+            if name != "global" and not everywhere:
+                continue
             np.copyto(old, _on(op, name, combine, size)(part, local, value, compare), where=part.active)
         return old
 
@@ -146,32 +148,38 @@ def _bind(op: Operation, name: str, kind: str, *, compare: bool = False) -> Step
     combine, size = combination(name, kind) if not compare else (_INTEGER["EXCH"], 8 if "64" in kind else 4)
     space = _space(op)
     address = address_of(op, wide=space != "shared")
-    apply = _on(op, space, combine, size)
+    everywhere = not kind.startswith("F")
+    apply = _on(op, space, combine, size, everywhere=everywhere)
+    done = op.destination_predicate("Pd")
     read = op.integer64 if size == 8 else op.word
     expected = read("data") if compare else None
     data = read("new" if compare else "data")
     d = None if not op.has("D") else op.destination64() if size == 8 else op.destination()
 
+    tells = name.startswith("CAST")
+
     def step(g: Group) -> None:
         value = np.ascontiguousarray(np.broadcast_to(data(g), (g.count, LANES)))
-        old = apply(g, address(g), value, None if expected is None else expected(g))
+        wanted = None if expected is None else np.ascontiguousarray(np.broadcast_to(expected(g), value.shape))
+        at = address(g)
+        old = apply(g, at, value, wanted)
+        done(g, TRUE if everywhere else ~spaces.in_window(at))
         if d is not None:
-            d(g, old)
+            d(g, (old == wanted).astype(old.dtype) if tells else old)
 
     return step
 
 
 @executes("RED", "ATOM", "ATOMG", "ATOMS")
 def atomic(op: Operation) -> Step:
-    return _bind(op, op.suffix("OP"), op.suffix("TYPE") or "U32")
+    """With a compare operand: a swap; of .CAST, D is 1 where it was done, else 0.
+
+    Float operands at generic addresses work in global memory alone; Pd says where (# read from ptxas's fallback).
+    """
+    return _bind(op, op.suffix("OP"), op.suffix("TYPE") or "U32", compare=op.has("new"))
 
 
-@executes("ATOM.CAS", "ATOMG.CAS", "ATOMS.CAS", "ATOMS.CAST.SPIN", "ATOM.CAST.SPIN")
-def compare_and_swap(op: Operation) -> Step:
-    return _bind(op, "CAS", op.suffix("TYPE") or "U32", compare=True)
-
-
-@executes("ATOMS.POPC.INC.32", "ATOMS.POPC.INC")
+@executes("ATOMS.POPC.INC.32")
 def count(op: Operation) -> Step:
     """Adds one for every active lane that names the word."""
     address, d = address_of(op, wide=False), op.destination()

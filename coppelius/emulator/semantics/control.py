@@ -18,18 +18,19 @@ from coppelius.emulator.barriers import Parked
 from coppelius.emulator.group import LANES, Group, Words32, ballot
 from coppelius.emulator.operation import Operation, row_writer
 from coppelius.emulator.registry import ControlStep, Step, controls, executes
+from coppelius.isa.address import OffsetVia
 from coppelius.isa.refusal import Refusal
 from coppelius.program.program import branch_target
 
 if TYPE_CHECKING:
     from coppelius.emulator.engine import Engine
 
+_PACKED = 0x31D  # the form of BAR whose register holds number and count
+
 Target = Callable[["Engine", Group], None]
 
 
-@executes(
-    "NOP", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "LDGDEPBAR", "DEPBAR", "PMTRIG", "NANOSLEEP", "WARPSYNC.EXCLUSIVE"
-)
+@executes("NOP", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "LDGDEPBAR", "DEPBAR", "NANOSLEEP")
 def nothing(_: Operation) -> Step:
     """Order of memory and time: every access is done when its instruction is."""
     return lambda _: None
@@ -44,11 +45,11 @@ def _target(op: Operation) -> int:
 
 def _branch(op: Operation, go: Target) -> ControlStep:
     """Threads whose guard and second predicate hold take `go`, the others the next instruction."""
-    also = op.predicate("Ps")
+    also, bit = op.predicate("Ps"), op.predicate("Pu")
     following = op.ordinal + 1
 
     def step(engine: Engine, group: Group, part: Group | None) -> None:
-        taken = None if part is None else part.under(also(part))
+        taken = None if part is None else part.under(also(part) & bit(part))
         if taken is None:
             engine.push(following, group)
         elif taken is group:
@@ -62,25 +63,23 @@ def _branch(op: Operation, go: Target) -> ControlStep:
     return step
 
 
-@controls("BRA", "JMP")
+@controls("BRA")
 def bra(op: Operation) -> ControlStep:
     target = _target(op)
-    if op.field("DIV", 0):
-        return _branch_if_divergent(op, target)
+    if op.has("mask"):
+        return _branch_by_mask(op, target)
     return _branch(op, lambda engine, taken: engine.push(target, taken))
 
 
-def _branch_if_divergent(op: Operation, target: int) -> ControlStep:
-    """BRA.DIV: a warp whose active threads are not all those of the mask takes the branch."""
-    mask = op.word("mask")
+def _branch_by_mask(op: Operation, target: int) -> ControlStep:
+    """BRA.DIV: a warp takes the branch whose active threads are not all those of the mask; BRA.CONV: the others."""
+    mask = op.integer("mask")
     following = op.ordinal + 1
-    inverted = bool(op.field("mask.negate", 0))
+    wants_all = op.suffix("DIV") == "CONV"
 
     def step(engine: Engine, group: Group, _: Group | None) -> None:
-        wanted = mask(group).astype(np.uint32)
-        wanted = ~wanted if inverted else wanted
-        apart = (wanted & ~ballot(group.active).reshape(-1, 1)) != 0
-        taken, rest = group.split(apart)
+        whole = (mask(group) & ~ballot(group.active).reshape(-1, 1)) == 0
+        taken, rest = group.split(whole if wants_all else ~whole)
         engine.push(following, rest)
         engine.push(target, taken)
 
@@ -92,9 +91,9 @@ def exit_(op: Operation) -> ControlStep:
     return _branch(op, lambda engine, taken: engine.leave(taken))
 
 
-@controls("BPT", "BPT.TRAP")
+@controls("BPT")
 def trap(op: Operation) -> ControlStep:
-    """A trap ends the launch; so does one in a kernel that asserts."""
+    """A trap ends the launch."""
 
     def go(engine: Engine, taken: Group) -> None:
         engine.machine.report(op, "trap", "the kernel trapped", warps=taken.warps, lanes=taken.active)
@@ -103,28 +102,36 @@ def trap(op: Operation) -> ControlStep:
     return _branch(op, go)
 
 
-@controls("BRX", "JMX", "BRXU")
-def brx(op: Operation) -> ControlStep:
+@controls("BRX", "BRXU", "JMP", "JMX", "JMXU", "CALL", "RET")
+def indirect(op: Operation) -> ControlStep:
+    """Calls and returns are branches, because code keeps the return address itself.
+
+    Relative forms count from the next instruction, absolute ones from the program's start, which lies at 0.
+    """
+    if op.has("mask"):
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for this form")
     return _branch(op, _indirect(op))
 
 
-@controls(
-    "CALL.REL.NOINC", "CALL.REL", "CALL.ABS.NOINC", "CALL.ABS", "RET.REL.NODEC", "RET.REL", "RET.ABS.NODEC", "RET.ABS"
-)
-def call(op: Operation) -> ControlStep:
-    """Calls and returns are branches: code keeps the return address itself."""
-    return _branch(op, _indirect(op))
+def _base(op: Operation) -> int:
+    if op.instruction.label:
+        return _target(op) * 16
+    offset = next((s for s in op.encoding.operands if isinstance(s, OffsetVia)), None)
+    if offset is not None:
+        relative = op.mnemonic in ("BRX", "BRXU")
+        return op.field(offset.name) * offset.scale + (op.ordinal + 1) * 16 * relative
+    return op.field("place", 0) * 4
 
 
 def _indirect(op: Operation) -> Target:
-    """To label + register; without a register, to the label; absolute forms count from the program's start."""
-    base = _target(op) if op.instruction.label else 0
-    if not op.has("A"):
-        return lambda engine, taken: engine.push(base, taken)
-    register = op.integer64("A")
+    """To a fixed place plus a register pair, where there is one."""
+    base = _base(op)
+    if not op.has("A") and not op.has("B"):
+        return lambda engine, taken: engine.push(_place(op, base), taken)
+    register = op.integer64("A" if op.has("A") else "B")
 
     def go(engine: Engine, taken: Group) -> None:
-        where = np.broadcast_to(register(taken), (taken.count, LANES)) + np.uint64(base * 16)
+        where = np.broadcast_to(register(taken), (taken.count, LANES)) + np.uint64(base & (2**64 - 1))
         places = where[taken.active] if taken.mask is not None else where
         for address in np.unique(places).tolist():
             engine.push(_place(op, address), taken.part(where == np.uint64(address)))
@@ -205,6 +212,7 @@ def _wait(engine: Engine, op: Operation, kind: str, key: int, group: Group, need
 def bar(op: Operation) -> ControlStep:
     mode = op.suffix("MODE") or "SYNC"
     number, count = _barrier_numbers(op)
+    # a barrier's own predicate is what it reduces, not a condition
     vote = op.predicate("Ps")
     reduce = op.suffix("REDUCE") if mode.startswith("RED") else ""
 
@@ -220,7 +228,14 @@ def bar(op: Operation) -> ControlStep:
                 wait = Parked("bar", key, op.ordinal + 1, part, op, vote=votes, count=threads, reduce=reduce)
                 engine.park(wait)
 
-    return _branch(op, go)
+    following = op.ordinal + 1
+
+    def step(engine: Engine, group: Group, part: Group | None) -> None:
+        if part is not None:
+            go(engine, part)
+        engine.push(following, group if part is None else None if part is group else group.part(~part.active))
+
+    return step
 
 
 def _barrier_numbers(op: Operation) -> tuple[Callable[[Group], Any], Callable[[Group], Any]]:
@@ -229,7 +244,7 @@ def _barrier_numbers(op: Operation) -> tuple[Callable[[Group], Any], Callable[[G
     number = op.word("barrier") if op.has("barrier") else lambda _: zero
     if op.has("count"):
         return number, op.word("count")
-    if op.encoding.opcode == 0x31D:
+    if op.encoding.opcode == _PACKED:
         return lambda g: number(g) & np.uint32(15), lambda g: number(g) >> np.uint32(16) & np.uint32(0xFFF)
     return number, lambda _: zero
 
@@ -258,6 +273,8 @@ def _arrive(engine: Engine, key: int, group: Group) -> None:
 @executes("B2R")
 def b2r(op: Operation) -> Step:
     """The result of BAR.RED: a count, or a truth in a predicate."""
+    if not op.marked(".RESULT"):
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for this form")
     result = op.machine.barrier_result
     d = op.destination("D") if op.has("D") else None
     p = op.destination_predicate("Pd")

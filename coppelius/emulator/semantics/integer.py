@@ -67,23 +67,24 @@ def _imad_x(op: Operation) -> Step:
     return lambda g: d(g, integer.imad_carry(a(g), b(g), c(g), carry(g), negate_c=negate))
 
 
-def _carried(op: Operation, c: Read) -> Read:
-    """C plus the carry in of `.X`; a carry out of that alone cannot be told, and compilers never chain there."""
-    if not op.marked(".X"):
-        return c
-    carry = op.predicate("Ps")
-    return lambda g: c(g) + carry(g).astype(np.uint64)
-
-
 @executes("IMAD.WIDE")
 def imad_wide(op: Operation) -> Step:
     a, b, c, d = op.word("A"), op.word("B"), op.integer64("C"), op.destination64()
-    signed, carry, term = not op.unsigned, op.destination_predicate("Pd"), _carried(op, c)
+    signed, out, carry = not op.unsigned, op.destination_predicate("Pd"), _carry_in(op)
+    if carry is None and not _writes_predicate(op, "Pd"):
+        kind = np.int32 if signed else np.uint32
+
+        def plain(g: Group) -> None:
+            product = a(g).view(kind).astype(np.int64) * b(g).view(kind).astype(np.int64)
+            d(g, product.view(np.uint64) + c(g))
+
+        return plain
 
     def step(g: Group) -> None:
-        total, out = integer.imad_wide(a(g), b(g), term(g), signed=signed)
+        taken = False if carry is None else carry(g)
+        total, over = integer.imad_wide(a(g), b(g), c(g), signed=signed, carry=taken)
         d(g, total)
-        carry(g, out)
+        out(g, over)
 
     return step
 
@@ -92,14 +93,19 @@ def imad_wide(op: Operation) -> Step:
 def imad_hi(op: Operation) -> Step:
     """The high word of A * B + C, where C is a pair."""
     a, b, c, d = op.word("A"), op.word("B"), op.integer64("C"), op.destination()
-    signed, carry, term = not op.unsigned, op.destination_predicate("Pd"), _carried(op, c)
+    signed, out, carry = not op.unsigned, op.destination_predicate("Pd"), _carry_in(op)
 
     def step(g: Group) -> None:
-        total, out = integer.imad_hi(a(g), b(g), term(g), signed=signed)
+        taken = False if carry is None else carry(g)
+        total, over = integer.imad_hi(a(g), b(g), c(g), signed=signed, carry=taken)
         d(g, total)
-        carry(g, out)
+        out(g, over)
 
     return step
+
+
+def _carry_in(op: Operation) -> Read | None:
+    return op.predicate("Ps") if op.marked(".X") else None
 
 
 @executes("LEA", "LEA.X")
@@ -146,11 +152,47 @@ def iabs(op: Operation) -> Step:
     return lambda g: d(g, integer.iabs(b(g)))
 
 
-@executes("IDP", "IDP.4A")
+@executes("IDP.4A", "IDP.2A")
 def idp(op: Operation) -> Step:
     a, b, c, d = op.word("A"), op.word("B"), op.integer("C"), op.destination()
-    signed_a, signed_b = "S8" in op.suffix("TYPE_A"), "S8" in op.suffix("TYPE_B")
-    return lambda g: d(g, integer.idp4a(a(g), b(g), c(g), signed_a=signed_a, signed_b=signed_b))
+    signed_a, signed_b = (kind.startswith("S") for kind in op.suffix("TYPE").split("."))
+    if op.mnemonic == "IDP.4A":
+        return lambda g: d(g, integer.idp4a(a(g), b(g), c(g), signed_a=signed_a, signed_b=signed_b))
+    high = op.suffix("HALF") == "HI"
+    return lambda g: d(g, integer.idp2a(a(g), b(g), c(g), signed_a=signed_a, signed_b=signed_b, high=high))
+
+
+@executes("VABSDIFF")
+def vabsdiff(op: Operation) -> Step:
+    """|A - B| + C."""
+    a, b, c, d = op.word("A"), op.word("B"), op.word("C"), op.destination()
+    kind = np.uint32 if op.unsigned else np.int32
+
+    def step(g: Group) -> None:
+        apart = np.abs(a(g).view(kind).astype(np.int64) - b(g).view(kind).astype(np.int64))
+        d(g, apart.astype(np.uint32) + c(g))
+
+    return step
+
+
+@executes("VABSDIFF4")
+def vabsdiff4(op: Operation) -> Step:
+    """The bytes' absolute differences; of .ACC their sum added to C."""
+    a, b, c, d = op.word("A"), op.word("B"), op.word("C"), op.destination()
+    kind = np.uint8 if op.suffix("U8") == "U8" else np.int8
+    accumulates = op.suffix("ACC") == "ACC"
+
+    def step(g: Group) -> None:
+        x, y = np.broadcast_arrays(a(g), b(g))
+        shape = (*x.shape, 4)
+        wide = [np.ascontiguousarray(v).view(kind).reshape(shape).astype(np.int32) for v in (x, y)]
+        apart = np.abs(wide[0] - wide[1]).astype(np.uint32)
+        if accumulates:
+            d(g, apart.sum(axis=-1, dtype=np.uint32) + c(g))
+        else:
+            d(g, apart.astype(np.uint8).view(np.uint32)[..., 0])
+
+    return step
 
 
 @executes("POPC")

@@ -10,9 +10,12 @@ import numpy as np
 
 from coppelius.emulator import spaces
 from coppelius.emulator.group import LANES, Group
+from coppelius.emulator.machine import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
-from coppelius.emulator.semantics.shared_access import access_size, address_of, extend
+from coppelius.emulator.semantics.shared_access import access_size, address_of, extend, indexed_constant
+from coppelius.isa.address import ConstantAddress
+from coppelius.isa.refusal import Refusal
 
 
 @executes("LDG", "LD", "LDL", "LDS")
@@ -45,6 +48,37 @@ def store(op: Operation) -> Step:
     def step(g: Group) -> None:
         parts = [np.broadcast_to(read(g), (g.count, LANES)) for read in reads]
         spaces.store(op, space, g, address(g), size, parts)
+
+    return step
+
+
+@executes("LDC")
+def ldc(op: Operation) -> Step:
+    """A constant at each lane's index."""
+    slot = next(s for s in op.encoding.operands if isinstance(s, ConstantAddress))
+    if slot.bank is None:
+        raise Refusal(f"{op.encoding.name}: the emulator has no bindless constants (cx[UR][...])")
+    size, _ = access_size(op)
+    writes = [op.destination("D", part) for part in range(max(1, size // 4))]
+    base, offset = op.register(op.field(slot.base.name)), op.field(slot.offset.name)
+    return indexed_constant(op, op.field(slot.bank.name), base, offset, writes)
+
+
+_WINDOWS = {"S": SHARED_WINDOW, "L": LOCAL_WINDOW}
+
+
+@executes("QSPC")
+def qspc(op: Operation) -> Step:
+    """Whether a generic address lies in that space, as a predicate and as 1 or 0."""
+    address, d, inside = address_of(op, wide=True), op.destination(), op.destination_predicate("Pd")
+    space = op.suffix("SPACE")
+
+    def step(g: Group) -> None:
+        at = address(g)
+        within = {name: at - np.uint64(base) < np.uint64(WINDOW_BYTES) for name, base in _WINDOWS.items()}
+        chosen = within[space] if space in within else ~(within["S"] | within["L"])
+        d(g, chosen.astype(np.uint32))
+        inside(g, chosen)
 
     return step
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from coppelius.emulator.group import Group
-from coppelius.emulator.operation import Operation
+from coppelius.emulator.group import LANES, Group
+from coppelius.emulator.operation import Operation, Write
+from coppelius.emulator.registry import Step
 from coppelius.isa.operands import RZ_INDEX
 
 Array = npt.NDArray[Any]
@@ -82,3 +83,27 @@ def extend(word: Array, bits: int) -> Array:
     up = np.int32(32 - bits)
     result: Array = (word.view(np.int32) << up >> up).view(np.uint32)
     return result
+
+
+def indexed_constant(op: Operation, bank: int, index: Read, offset: int, writes: Sequence[Write]) -> Step:
+    """Loads from a constant bank at index + offset; past its end is a finding and reads as zero."""
+    size, signed = access_size(op)
+    data = op.machine.constants.get(bank, np.zeros(0, np.uint8))
+    last = len(data) - size
+
+    def step(g: Group) -> None:
+        at = np.broadcast_to(index(g).view(np.int32).astype(np.int64) + offset, (g.count, LANES))
+        wild = ((at < 0) | (at > last)) & g.active
+        if wild.any():
+            text = f"out of bounds: {size} bytes of constant bank {bank}, which has {len(data)} bytes"
+            op.machine.report(op, "memcheck", text, warps=g.warps, lanes=wild, address=int(at[wild][0]))
+        if last < 0:
+            return
+        safe = np.clip(at, 0, last)
+        for k, write in enumerate(writes):
+            word = np.zeros(at.shape, np.uint32)
+            for n in range(min(size, 4)):
+                word |= data[safe + 4 * k + n].astype(np.uint32) << np.uint32(8 * n)
+            write(g, extend(word, signed))
+
+    return step

@@ -2,12 +2,15 @@
 
 LDSM: lane i supplies the address of row i % 8 of matrix i / 8; register j of lane l is row l / 4, columns
 2 (l % 4) and the next of matrix j, or transposed rows 2 (l % 4) and the next of column l / 4.
-LDGSTS copies when it executes; that the copy lands later is strict mode's matter.
+LDGSTS copies when it executes; that a copy lands later is strict mode's matter.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from coppelius.emulator import spaces
 from coppelius.emulator.group import LANES, Group
@@ -15,6 +18,7 @@ from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared_access import access_size, address_of
 
+Array = npt.NDArray[Any]
 _LANE = np.arange(LANES)
 _COUNTS = {"": 1, "2": 2, "4": 4, "x1": 1, "x2": 2, "x4": 4}
 
@@ -46,7 +50,7 @@ def ldsm(op: Operation) -> Step:
     return step
 
 
-def _check_rows(op: Operation, g: Group, rows: np.ndarray[tuple[int, ...], np.dtype[np.uint32]], count: int) -> None:
+def _check_rows(op: Operation, g: Group, rows: Array, count: int) -> None:
     used = rows[:, : 8 * count]
     crooked = (used & np.uint32(15)) != 0
     if not crooked.any():
@@ -60,20 +64,38 @@ def _check_rows(op: Operation, g: Group, rows: np.ndarray[tuple[int, ...], np.dt
 
 @executes("LDGSTS")
 def ldgsts(op: Operation) -> Step:
-    """Where the predicate is false, .ZFILL stores zeros and the plain form stores nothing."""
+    """Where the predicate is false, zeros; of .ZFILL the source's low bits say how many bytes at the end are zero
+    (# read from ptxas: `cp.async ..., 16, n` adds 16 - n to the address)."""
     target, source = address_of(op, "shared", wide=False), address_of(op, "address", wide=True)
     size, _ = access_size(op)
     wanted, fill = op.predicate("Ps"), bool(op.field("ZFILL", 0))
+    low = np.uint64(size - 1)
 
     def step(g: Group) -> None:
         part = g.under(wanted(g))
+        words = [np.zeros((g.count, LANES), np.uint32) for _ in range(size // 4)]
         if part is not None:
-            values = spaces.load(op, "global", part, source(part), size)
-            spaces.store(op, "shared", part, target(part), size, values)
-        if fill:
-            rest = g.under(~wanted(g))
-            if rest is not None:
-                zeros = [np.zeros((g.count, LANES), np.uint32)] * max(1, size // 4)
-                spaces.store(op, "shared", rest, target(rest), size, zeros)
+            address = source(part)
+            missing = (address & low).astype(np.int64) if fill else None
+            words = spaces.load(op, "global", part, address & ~low if fill else address, size)
+            if missing is not None:
+                words = [_front(word, size - missing - 4 * k) for k, word in enumerate(words)]
+        _copy(op, g, target(g), size, words)
 
     return step
+
+
+def _front(word: Array, kept: Array) -> Array:
+    """The first `kept` bytes of each word, 0 to 4."""
+    mask = (np.int64(1) << np.int64(8) * np.clip(kept, 0, 4)) - 1
+    cut: Array = word & mask.astype(np.uint32)
+    return cut
+
+
+def _copy(op: Operation, g: Group, target: Array, size: int, values: list[Array]) -> None:
+    """Stores into shared memory, now or when strict mode says."""
+    if op.machine.defer is None:
+        spaces.store(op, "shared", g, target, size, values)
+        return
+    kept = [np.array(v) for v in (target, *values)]
+    op.machine.defer(lambda: spaces.store(op, "shared", g, kept[0], size, kept[1:]))

@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from coppelius.emulator.group import LANES, Group
 from coppelius.emulator.numerics import matrix
-from coppelius.emulator.numerics.rounding import BF16, F16, F32, Format
-from coppelius.emulator.operation import Operation, Read
+from coppelius.emulator.numerics.rounding import BF16, F16, F32, Format, Rounding
+from coppelius.emulator.operation import Operation, Read, Write
 from coppelius.emulator.registry import Step, executes
 from coppelius.isa.operands import RZ_INDEX
+from coppelius.isa.refusal import Refusal
 
 Array = npt.NDArray[Any]
 
@@ -41,63 +42,86 @@ def _signed(read: Read, negate: bool, bits: int) -> Read:
     return lambda g: read(g) ^ sign
 
 
-@executes("HMMA")
-def hmma(op: Operation) -> Step:
-    shape, kind = op.suffix("SHAPE"), op.suffix("TYPE")
+def _hmma(op: Operation) -> Step:
+    _, shape, accumulator, *kind = op.mnemonic.split(".")
     depth = {"16816": 16, "1688": 8, "1684": 4}[shape]
-    source: Format = {"BF16": BF16, "TF32": matrix.TF32}.get(kind, F16)
-    target = F32 if op.suffix("ACCUMULATE") == "F32" else F16
+    source: Format = {"BF16": BF16, "TF32": matrix.TF32}.get("".join(kind), F16)
+    target = F32 if accumulator == "F32" else F16
     bits = 32 if source is matrix.TF32 else 16
     a = _signed(fragment(op, "A", 16 * depth * bits // 1024), bool(op.field("A.negate", 0)), bits)
     b = _signed(fragment(op, "B", 8 * depth * bits // 1024), bool(op.field("B.negate", 0)), bits)
     width = 4 if target is F32 else 2
-    c = fragment(op, "C", width)
-    writes = [op.destination("D", k) for k in range(width)]
+    c, write = fragment(op, "C", width), scatter(op, width)
     exact = op.machine.mma == "exact"
-
-    def step(g: Group) -> None:
-        result = matrix.hmma(a(g), b(g), c(g), depth, source, target, exact=exact)
-        for k, write in enumerate(writes):
-            write(g, result[:, :, k])
-
-    return step
+    return lambda g: write(g, matrix.hmma(a(g), b(g), c(g), depth, source, target, exact=exact))
 
 
-@executes("IMMA")
+_HALF_ROWS = ("16816.F32", "16816.F16", "1688.F32", "1688.F16")
+_OTHER_ROWS = ("16816.F32.BF16", "1688.F32.BF16", "1684.F32.TF32", "1688.F32.TF32")
+executes(*(f"HMMA.{row}" for row in (*_HALF_ROWS, *_OTHER_ROWS)))(_hmma)
+
+
+def scatter(op: Operation, count: int) -> Write:
+    """Writes `[warps, 32, count]` to the registers of D."""
+    writes = [op.destination("D", k) for k in range(count)]
+
+    def write(g: Group, value: Array) -> None:
+        for k, one in enumerate(writes):
+            one(g, value[:, :, k])
+
+    return write
+
+
+@executes("IMMA.8816", "IMMA.16816", "IMMA.16832")
 def imma(op: Operation) -> Step:
-    shape = op.suffix("SHAPE")
-    depth = {"16832": 32, "16816": 16, "8816": 16}[shape]
+    kinds = op.suffix("TYPE").split(".")
+    if any(kind.endswith("4") for kind in kinds):
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for 4-bit elements")
+    shape = op.mnemonic.split(".")[1]
     rows = 8 if shape == "8816" else 16
-    signed_a, signed_b = "S8" in op.suffix("TYPE_A"), "S8" in op.suffix("TYPE_B")
+    depth = {"8816": 16, "16816": 16, "16832": 32}[shape]
+    signed_a, signed_b = (kind.startswith("S") for kind in kinds)
     sat = bool(op.field("SAT", 0))
     a, b = fragment(op, "A", rows * depth // 128), fragment(op, "B", depth // 16)
     width = rows // 4
-    c, writes = fragment(op, "C", width), [op.destination("D", k) for k in range(width)]
+    c, write = fragment(op, "C", width), scatter(op, width)
 
     def step(g: Group) -> None:
-        result = matrix.imma(a(g), b(g), c(g), depth, signed_a=signed_a, signed_b=signed_b, sat=sat, rows=rows)
-        for k, write in enumerate(writes):
-            write(g, result[:, :, k])
+        write(g, matrix.imma(a(g), b(g), c(g), depth, signed_a=signed_a, signed_b=signed_b, sat=sat, rows=rows))
 
     return step
 
 
-@executes("DMMA")
+@executes("DMMA.884")
 def dmma(op: Operation) -> Step:
-    a, b, c = fragment(op, "A", 2), fragment(op, "B", 2), fragment(op, "C", 4)
-    writes = [op.destination("D", k) for k in range(4)]
-
-    def step(g: Group) -> None:
-        result = matrix.dmma(a(g), b(g), c(g))
-        for k, write in enumerate(writes):
-            write(g, result[:, :, k])
-
-    return step
+    """Sign and magnitude act on the whole fragment of doubles."""
+    a, b = (_doubles(op, name, 2) for name in "AB")
+    c, write, rounding = _doubles(op, "C", 4), scatter(op, 4), Rounding(op.field("RND", 0))
+    return lambda g: write(g, matrix.dmma(a(g), b(g), c(g), rounding))
 
 
-@executes("MOVM")
+def _doubles(op: Operation, name: str, count: int) -> Read:
+    read = fragment(op, name, count)
+    negate, absolute = op.field(f"{name}.negate", 0), op.field(f"{name}.absolute", 0)
+    if not negate and not absolute:
+        return read
+
+    def signed(g: Group) -> Array:
+        value = read(g)
+        if absolute:
+            value[:, :, 1::2] &= np.uint32(0x7FFFFFFF)
+        if negate:
+            value[:, :, 1::2] ^= np.uint32(0x80000000)
+        return value
+
+    return signed
+
+
+@executes("MOVM.16")
 def movm(op: Operation) -> Step:
     """Lane l holds row l / 4, columns 2 (l % 4) and the next; after, of the transposed matrix."""
+    if op.suffix("MODE") != "MT88":
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for {op.suffix('MODE')}")
     a, d = op.word("A"), op.destination()
 
     def step(g: Group) -> None:

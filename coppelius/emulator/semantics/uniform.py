@@ -11,8 +11,10 @@ from coppelius.emulator.group import Group
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import BINDERS, Step, executes
 from coppelius.emulator.semantics import compare, integer, logic, move  # noqa: F401 - the twins
-from coppelius.emulator.semantics.shared_access import access_size, extend
-from coppelius.isa.values import ConstantOperand
+from coppelius.emulator.semantics.shared_access import access_size, extend, indexed_constant
+from coppelius.isa.constants import UniformConstant
+from coppelius.isa.operands import PT_INDEX
+from coppelius.isa.refusal import Refusal
 
 _TWINS = (
     "IADD3",
@@ -41,12 +43,16 @@ _TWINS = (
     "PLOP3.LUT",
     "MOV",
 )
+executes("UP2UR")(BINDERS["P2R"])
+executes("UR2UP")(BINDERS["R2P"])
 for _name in _TWINS:
     executes(f"U{_name}")(BINDERS[_name])
 
 
 @executes("R2UR")
 def r2ur(op: Operation) -> Step:
+    if op.has("Pd") and op.field("Pd") != PT_INDEX:
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for its predicate")
     a, d = op.word("A"), op.destination()
     return lambda g: d(g, a(g))
 
@@ -54,27 +60,19 @@ def r2ur(op: Operation) -> Step:
 @executes("ULDC")
 def uldc(op: Operation) -> Step:
     """A constant of any size; 64 bits fill a pair."""
+    slot = next(s for s in op.encoding.operands if isinstance(s, UniformConstant))
+    if slot.bank is None:
+        raise Refusal(f"{op.encoding.name}: the emulator has no bindless constants (cx[UR][...])")
     size, signed = access_size(op)
-    slot = next(s for s in op.encoding.operands if isinstance(s, ConstantOperand))
-    packed = op.field(slot.fields[0].name)
-    bank, offset = constant_place(slot, packed)
+    bank, offset = op.field(slot.bank.name), op.field(slot.offset.name)
+    writes = [op.destination("D", part) for part in range(max(1, size // 4))]
+    if slot.index is not None:
+        return indexed_constant(op, bank, op.uniform(op.field(slot.index.name)), offset, writes)
     value = op.constant_bits(bank, offset, size)
-    low = extend(np.full((1, 1), value & 0xFFFFFFFF, np.uint32), signed)
-    d, high = op.destination(), op.destination("D", 1) if size == 8 else None
+    words = [extend(np.full((1, 1), value >> 32 * k & 0xFFFFFFFF, np.uint32), signed) for k in range(len(writes))]
 
     def step(g: Group) -> None:
-        d(g, low)
-        if high is not None:
-            high(g, np.full((1, 1), value >> 32, np.uint32))
+        for write, word in zip(writes, words, strict=True):
+            write(g, word)
 
     return step
-
-
-def constant_place(slot: ConstantOperand, packed: int) -> tuple[int, int]:
-    """(bank, byte offset) of a packed constant field of words or, where the form has bytes, of bytes."""
-    width = slot.fields[0].width
-    bits = width - 5
-    scale = 4 if bits == 14 else 1
-    raw = packed & ((1 << bits) - 1)
-    raw -= raw >> (bits - 1) << bits
-    return packed >> bits, raw * scale

@@ -103,7 +103,7 @@ _IDENTITY: dict[str, tuple[Callable[..., Array], int, int]] = {
 @executes("REDUX")
 def redux(op: Operation) -> Step:
     a, d = op.word("A"), op.destination()
-    signed = op.suffix("SIGN") == "S32"
+    signed = op.suffix("S32") == "S32"
     reduce, identity, signed_identity = _IDENTITY[op.suffix("OP") or "AND"]
     kind = np.int32 if signed else np.uint32
     neutral = kind(signed_identity if signed else identity)
