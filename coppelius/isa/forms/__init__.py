@@ -8,6 +8,7 @@ from coppelius.isa.forms import (
     cache,
     compare,
     control,
+    convergence_moves,
     conversion,
     double,
     floating,
@@ -43,5 +44,5 @@ def all_forms() -> list[Form]:
         uniform,
     )
     memories = (memory, shared_memory, atomics, cache)
-    families = (*arithmetic, *memories, warp, control, system)
+    families = (*arithmetic, *memories, warp, control, convergence_moves, system)
     return [form for family in families for form in family.FORMS]
