@@ -47,13 +47,15 @@ class Files:
         except OSError:
             return None
 
-    def digest(self, path: str, signature: Signature | None = None) -> str:
-        """The SHA-256 of its content, or `MISSING`; `signature` if it was just taken."""
+    def look(self, path: str) -> tuple[Signature | None, str]:
+        """Its signature, and the SHA-256 of its content or `MISSING`."""
+        signature = self.signature(path)
+        return signature, MISSING if signature is None else self.digest(path, signature)
+
+    def digest(self, path: str, signature: Signature) -> str:
+        """The SHA-256 of its content; `signature` was just taken."""
         if self._known is None:
             self._known = self._state.files()
-        signature = signature or self.signature(path)
-        if signature is None:
-            return MISSING
         known = self._known.get(path)
         if known is not None and known[0] == signature:
             return known[1]

@@ -3,7 +3,8 @@
 Python trusts a module's bytecode when the source's size and modification time, in whole seconds, are those
 it was compiled from: an edit of equal size within the same second, or under a restored time, runs the old
 code.  Inside a build, modules of this checkout are found in this checkout, and their bytecode is trusted
-only by the digest of their source.  A damaged bytecode file counts as none.
+only by the digest of their source.  It is kept with the saved state, not beside the source.  A damaged
+bytecode file counts as none.
 """
 
 import hashlib
@@ -43,8 +44,6 @@ class ContentLoader(SourceFileLoader):
         return code
 
     def _keep(self, kept: Path, key: bytes, body: bytes) -> None:
-        if sys.dont_write_bytecode:
-            return
         partial = kept.with_name(f"{kept.name}.{os.getpid()}")
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)

@@ -39,6 +39,7 @@ class Sources:
         self._new: dict[str, dict[str, Any]] = {}
         self.modules: dict[str, str] = {}
         self.data: dict[str, list[str]] = {}
+        self._imports: dict[str, list[str]] = {}
         self._digests: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, list[str]]] = {}
         for package in dict.fromkeys(name.partition(".")[0] for name in followed):
             self._scan(package)
@@ -99,17 +100,24 @@ class Sources:
             self._kept.update(self._new)
             self._new = {}
 
+    def imports(self, module: str) -> list[str]:
+        """The followed modules that importing this one runs."""
+        found = self._imports.get(module)
+        if found is None:
+            named = [name for name in (module, *self.facts(module)["imports"]) if f"{name}.".startswith(self._followed)]
+            reached = dict.fromkeys(name for whole in named for name in _with_parents(whole))
+            found = [name for name in reached if name in self.modules and f"{name}.".startswith(self._followed)]
+            self._imports[module] = found
+        return found
+
     def closure(self, entries: Iterable[str]) -> list[str]:
         """These modules, and of all they import those that are followed, sorted."""
-        waiting = list(entries)
-        seen: set[str] = set()
+        waiting = [name for name in entries if name in self.modules]
+        seen = set(waiting)
         while waiting:
-            module = waiting.pop()
-            if module in seen or module not in self.modules:
-                continue
-            seen.add(module)
-            reached = [name for name in (module, *self.facts(module)["imports"]) for name in _with_parents(name)]
-            waiting.extend(name for name in reached if f"{name}.".startswith(self._followed))
+            fresh = [name for name in self.imports(waiting.pop()) if name not in seen]
+            seen.update(fresh)
+            waiting.extend(fresh)
         return sorted(seen)
 
     def files_of(self, modules: Iterable[str]) -> list[str]:
@@ -138,8 +146,9 @@ class Sources:
         paths = self.files_of(modules)
         for path in paths:
             if not path.endswith(".py"):
-                self._signatures.setdefault(path, self._files.signature(path) or (0, 0, 0, 0))
-                total.update(f"{path} {self._files.digest(path)}\n".encode())
+                signature, digest = self._files.look(path)
+                self._signatures.setdefault(path, signature or (0, 0, 0, 0))
+                total.update(f"{path} {digest}\n".encode())
         return total.hexdigest(), paths
 
 

@@ -55,6 +55,9 @@ class Ledger:
         self._root, self._graph = root, graph
         self._state = State(root / STATE)
         self._files = Files(root, self._state)
+        # outputs of steps found up to date in this run: those who read them need not look again, as a
+        # change after that is found when their own run is recorded
+        self._lately: dict[str, tuple[Signature | None, str]] = {}
         self._sources: Sources | None = None
         self._records: dict[str, dict[str, Any]] | None = None
 
@@ -74,15 +77,14 @@ class Ledger:
         return self.sources.digest(step.code, step.stage.raw)[1]
 
     def observe(self, step: Step) -> Observation:
-        signatures = [self._files.signature(path) for path, _ in step.inputs]
+        signatures: list[Signature | None] = []
         inputs = []
-        for (path, counts), signature in zip(step.inputs, signatures, strict=True):
-            if signature is None:
-                inputs.append([path, MISSING])
-            elif counts == "length":
-                inputs.append([path, f"{signature[1]} bytes"])
-            else:
-                inputs.append([path, self._files.digest(path, signature)])
+        for path, counts in step.inputs:
+            signature, digest = self._lately.get(path) or self._files.look(path)
+            if signature is not None and counts == "length":
+                digest = f"{signature[1]} bytes"
+            signatures.append(signature)
+            inputs.append([path, digest])
         return Observation(self.sources.digest(step.code, step.stage.raw)[0], inputs, signatures)
 
     def causes(self, step: Step, seen: Observation) -> list[Cause]:
@@ -95,17 +97,21 @@ class Ledger:
         if record["inputs"] != seen.inputs:
             causes += _different_inputs(record["inputs"], seen.inputs)
         written = dict(record["outputs"])
-        for path in step.outputs:
-            found = self._files.digest(path)
-            if found == MISSING:
+        found = {path: self._files.look(path) for path in step.outputs}
+        for path, (signature, digest) in found.items():
+            if signature is None:
                 causes.append(Cause("missing", path))
-            elif found != written.get(path):
+            elif digest != written.get(path):
                 causes.append(Cause("output", path))
+        if not causes:
+            self._lately.update(found)
         return causes
 
     def record(self, step: Step, seen: Observation, written: Mapping[str, str] | None) -> bool:
         """Saves a success; not if something changed meanwhile.  `written` None: what lies there now."""
-        outputs = [[path, self._files.digest(path)] for path in step.outputs]
+        outputs = [[path, self._files.look(path)[1]] for path in step.outputs]
+        for path in step.outputs:
+            self._lately.pop(path, None)
         same = [self._files.signature(path) for path, _ in step.inputs] == seen.signatures
         same = same and self.sources.unchanged(self.code_files(step))
         same = same and MISSING not in (digest for _, digest in outputs)
