@@ -4,7 +4,7 @@ The graph is one declaration (`tasks.graph`): plain data at load time, a `networ
 
 Step         entry modules                     inputs                             under build/<target>/<identity>/
 emit         the kernel's, coppelius.emit      kernel, options, budget, arguments emit.sass, lines.json
-halve        coppelius.program.half_format     emit.sass, half                    halve.sass, origin.json
+halve        coppelius.lowering.half_format     emit.sass, half                    halve.sass, origin.json
 guard        coppelius.schedule.late_reads     halve.sass                         guard.sass
 encode       coppelius.program.encoding        guard.sass                         material.bin
 check        coppelius.check.verdict           material.bin, half, row            verdict.json

@@ -70,7 +70,7 @@ SM86 = (
           code=("coppelius.emit",), row=("kernel", "options", "arguments", "registers", "block_x"), raw=(KERNELS,)),
     Stage("halve",  "listing in the plan's half format",
                                                        (own("emit.sass"),),     ("halve.sass", "origin.json"),
-          code=("coppelius.program.half_format",), plan=("half",)),
+          code=("coppelius.lowering.half_format",), plan=("half",)),
     Stage("guard",  "listing with late reads guarded", (own("halve.sass"),),    ("guard.sass",),
           code=("coppelius.schedule.late_reads",)),
     Stage("encode", "machine words",                   (own("guard.sass"),),    ("material.bin",),

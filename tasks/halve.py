@@ -9,7 +9,7 @@ from tasks.step import steps_of
 
 
 def halve(inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[str, str]:
-    from coppelius.program import half_format
+    from coppelius.lowering import half_format
 
     listing, origin = half_format.halve(only_text(inputs), parameters["half"])
     return listing, json_text(origin)
