@@ -1,7 +1,8 @@
 """Programs: typed instructions with their control words.
 
 program      Instruction, Program: rows of (encoding, field values, control)
-blocks       basic blocks and the control-flow graph, loops and calls included
-listing      Program <-> text, exact both ways; a line is `[control] text ; {hidden=value}`
-half_format  with_half_format(program, "bf16" | "f16")
+listing      Program <-> text, exact both ways; a line is `[control] text {hidden=value}`
+encoding     the encode step: listing -> material
+flow         basic blocks of programs that are to be changed
+edit         instructions inserted or replaced, branches following their targets
 """
