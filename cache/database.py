@@ -21,6 +21,18 @@ create table module (key text primary key, facts text) without rowid;
 create table step (name text primary key, record text) without rowid;
 """
 
+# primary result codes that say something of the moment or the place, not of the file
+NOT_DAMAGE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
+
 Signature = tuple[int, int, int, int]  # mtime_ns, size, inode, ctime_ns
 
 
@@ -37,6 +49,8 @@ class State:
             try:
                 self._link = self._opened()
             except sqlite3.DatabaseError as error:
+                if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in NOT_DAMAGE:
+                    raise
                 print(f"{self._path.name}: {error}; starting from an empty state", file=sys.stderr)
                 self._remove_files()
                 self._link = self._opened()
@@ -52,7 +66,9 @@ class State:
                 link.execute("pragma journal_mode=wal")
                 link.executescript(f"begin immediate; {TABLES} pragma user_version={LAYOUT}; commit;")
             link.execute("pragma synchronous=normal")
-            link.execute("select count(*) from file").fetchone()
+            (sound,) = link.execute("pragma quick_check(1)").fetchone()
+            if sound != "ok":
+                raise sqlite3.DatabaseError(sound)
         except BaseException:
             link.close()
             raise

@@ -163,7 +163,10 @@ def _remove_folder(folder: Path, files: set[str]) -> None:
 
 def _end_with_a_killed_worker(_number: int, _frame: FrameType | None) -> None:
     """`doit -n` waits for ever for a worker that was killed; end the build instead."""
-    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return  # whoever started it has waited for it
     if ended is not None and ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # doit ends the other workers now
         raise SystemExit(f"a worker process was killed (signal {ended.si_status}); its step will run again")

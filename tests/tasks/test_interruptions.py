@@ -201,12 +201,15 @@ def test_touched_files_are_read_once(built, tmp_path):
     assert [path for path in watch.noted("read") if "/kernels/" in path or "/build/" in path] == []
 
 
-@pytest.mark.parametrize("damage", ["garbage", "emptied", "deleted", "other layout"])
+@pytest.mark.parametrize("damage", ["garbage", "torn", "emptied", "deleted", "other layout"])
 def test_a_damaged_state_costs_time_and_nothing_else(built, damage):
     before = built.outputs()
     path = built.root / "cache/state.sqlite3"
     if damage == "garbage":
         path.write_bytes(b"not a database at all" * 100)
+    elif damage == "torn":
+        content = path.read_bytes()
+        path.write_bytes(content[:8192] + b"\xff" * 4096 + content[12288:])
     elif damage == "emptied":
         path.write_bytes(b"")
     elif damage == "deleted":
@@ -217,7 +220,7 @@ def test_a_damaged_state_costs_time_and_nothing_else(built, damage):
         path.write_bytes(content)
     outcome = built.build()
     assert (outcome.status, outcome.ran) == (0, built.steps(also=["arena"]))
-    assert outcome.output.count("starting from an empty state") == (damage in ("garbage", "other layout"))
+    assert outcome.output.count("starting from an empty state") == (damage in ("garbage", "torn", "other layout"))
     assert built.outputs() == before
 
 
