@@ -6,7 +6,8 @@ again with what comes in from the blocks before: writes and reads whose age is s
 Where paths meet, each keeps its least age.
 
 The reuse cache is judged within a block: a kept operand whose register is overwritten must not be read again
-through the same slot before that slot has read something else of the same bank.
+through the same slot before that slot has read something else of the same bank.  A wait, or letting another warp
+in (bit 109 = 0), ends what is kept (mined: vendor code relies on it).
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coppelius.check.facts import (
+from coppelius.check.facts import Facts
+from coppelius.check.flow import Graph
+from coppelius.check.hazard import ALONE, Hazard, register_name
+from coppelius.check.scan import exclusive
+from coppelius.check.shape import (
     PLAIN,
     PROMPT_NEED,
     RAW_COLUMNS,
@@ -25,11 +30,7 @@ from coppelius.check.facts import (
     WAR_ROWS,
     WAR_TABLE,
     WAW_TABLE,
-    Facts,
 )
-from coppelius.check.flow import Graph
-from coppelius.check.hazard import ALONE, Hazard, register_name
-from coppelius.check.scan import exclusive
 
 CHECK = "fixed_latency"
 
@@ -237,6 +238,8 @@ def _stale_reuse(facts: Sequence[Facts], graph: Graph) -> list[Hazard]:
         cache: dict[tuple[int, int], tuple[int, int, int, int]] = {}
         for i in range(first, end):
             f = facts[i]
+            if f.wait:
+                cache.clear()
             if not cache and not f.reuse:
                 continue
             for slot, register, _ in f.slots:
@@ -249,6 +252,8 @@ def _stale_reuse(facts: Sequence[Facts], graph: Graph) -> list[Hazard]:
                 for place, (register, width, ordinal, _) in list(cache.items()):
                     if register <= key < register + width:
                         cache[place] = (register, width, ordinal, i)
+            if not f.keep:
+                cache.clear()
     return found
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coppelius.check.facts import BRANCH, CALL, EXIT, INDIRECT, PLAIN, RETURN, TRAP, Facts
+from coppelius.check.facts import Facts
+from coppelius.check.shape import BRANCH, CALL, EXIT, INDIRECT, PLAIN, RETURN, TRAP
 
 # a node of no call
 OUTSIDE = -1

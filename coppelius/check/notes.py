@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coppelius.check.facts import BARRIER, COPY, EXIT, SHARED_ACCESS, Facts
+from coppelius.check.facts import Facts
 from coppelius.check.flow import Graph
 from coppelius.check.hazard import Note
 from coppelius.check.scan import BITS, NO_SCOREBOARD
+from coppelius.check.shape import BARRIER, COPY, EXIT, SHARED_ACCESS
 from coppelius.isa.latency import stem
 
 # mined: at least three of filler, SHFL, MOVM stand between a shared access and the next LDGSTS

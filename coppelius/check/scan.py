@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coppelius.check.facts import (
+from coppelius.check.facts import Facts
+from coppelius.check.hazard import Hazard, register_name
+from coppelius.check.shape import (
     BARRIER,
     COPY,
     COUNTED_WAIT,
@@ -25,9 +27,7 @@ from coppelius.check.facts import (
     SHARED_ACCESS,
     SHARED_QUEUE,
     XU_QUEUE,
-    Facts,
 )
-from coppelius.check.hazard import Hazard, register_name
 
 CHECK = "scoreboard"
 NO_SCOREBOARD = 7
@@ -223,9 +223,7 @@ class Scan:
             if read != NO_SCOREBOARD:
                 self.last_set[read][late] = i
         for key in f.results:
-            item = Item(i, write_bit, queue, i, write, 0)
-            kept = self.results.get(key, []) if f.guarded else []
-            self.results[key] = [*kept, item]
+            self.results.setdefault(key, []).append(Item(i, write_bit, queue, i, write, 0))
         for key in f.late:
             self.late.setdefault(key, []).append(Item(i, late_mask, late, i, read, 0))
 

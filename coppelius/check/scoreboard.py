@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from coppelius.check.facts import COPY, PLAIN, Facts
+from coppelius.check.facts import Facts
 from coppelius.check.flow import Graph
 from coppelius.check.hazard import Hazard
 from coppelius.check.scan import CHECK, NO_SCOREBOARD, Scan, State, Summary, carried, summarise
+from coppelius.check.shape import COPY, PLAIN
 from coppelius.isa.latency import SET_TO_WAIT
 
 

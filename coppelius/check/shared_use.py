@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coppelius.check.facts import COPY, SHARED_ACCESS, Facts
+from coppelius.check.facts import Facts
 from coppelius.check.flow import Graph
 from coppelius.check.hazard import ALONE, Hazard, Note
+from coppelius.check.shape import COPY, SHARED_ACCESS
 from coppelius.isa import latency
 from coppelius.isa.address import AddressOperand
 from coppelius.isa.slots import Register, UniformRegister

@@ -173,16 +173,26 @@ def test_depbar_needs_a_stall_of_four(hazards: Judge) -> None:
 
 REUSED = """
     [B------:R-:W-:-:S02] FADD R5, R4.reuse, R2
-    [B------:R-:W-:Y:S05] {middle}
-    [B------:R-:W-:Y:S15] FADD R7, R4, R3
+    [B------:R-:W-:{keep}:S05] {middle}
+    [B{wait}-----:R-:W-:Y:S15] FADD R7, R4, R3
     [B------:R-:W-:Y:S05] EXIT
 """
 
 
 def test_a_kept_operand_must_not_outlive_its_register(hazards: Judge) -> None:
-    found = hazards(REUSED.format(middle="FADD R4, R1, R2"))
+    found = hazards(REUSED.format(middle="FADD R4, R1, R2", keep="-", wait="-"))
     # R1 is of the other bank: slot A of R4's bank still keeps the old R4
     assert [(h.rule, h.ordinal, h.cause, h.register) for h in found] == [("stale reuse", 2, 1, "R4")]
-    # a read of the same bank and slot drops the entry before it can mislead
-    assert not hazards(REUSED.format(middle="FADD R4, R6, R2"))
-    assert not hazards(REUSED.format(middle="FADD R8, R1, R2"))
+
+
+@pytest.mark.parametrize(
+    ("middle", "keep", "wait"),
+    [
+        ("FADD R4, R6, R2", "-", "-"),  # reads through the same bank and slot, which drops what is kept
+        ("FADD R8, R1, R2", "-", "-"),  # overwrites nothing
+        ("FADD R4, R1, R2", "Y", "-"),  # lets another warp in
+        ("FADD R4, R1, R2", "-", "0"),  # waits before the second read
+    ],
+)
+def test_a_kept_operand_ends(middle: str, keep: str, wait: str, hazards: Judge) -> None:
+    assert not hazards(REUSED.format(middle=middle, keep=keep, wait=wait))
