@@ -123,8 +123,8 @@ def describe(
         emitted = origin[ordinal] if origin is not None and ordinal < len(origin) else ordinal
         line = ""
         if source is not None and 0 <= emitted < len(source["lines"]):
-            file, number = source["lines"][emitted]
-            line = f" ({source['files'][file]}:{number})"
+            file, number, region = source["lines"][emitted]
+            line = f" ({source['files'][file]}:{number}{f', {region}' if region else ''})"
         return f"{ordinal * WORD_BYTES:#06x} {text}{line}"
 
     out = []
