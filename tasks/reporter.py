@@ -26,6 +26,7 @@ class BuildReporter(ConsoleReporter):  # type: ignore[misc]
         super().__init__(outstream, options)
         self.ran, self.current, self.failed, self.unreached = 0, 0, 0, 0
         self.published: list[Path] = []
+        self.said: dict[str, str] = {}  # message -> the step that failed with it first
 
     def execute_task(self, task: Any) -> None:
         if task.actions and task.verbosity > 1:
@@ -46,7 +47,11 @@ class BuildReporter(ConsoleReporter):  # type: ignore[misc]
             return
         self.failed += 1
         message = fail.get_msg().strip()
-        self.write(f"{task.name} failed\n{_indented(message)}\n")
+        first = self.said.setdefault(message, task.name)
+        if first != task.name:
+            self.write(f"{task.name} failed as {first} did\n")
+        else:
+            self.write(f"{task.name} failed\n{_indented(message)}\n")
 
     def complete_run(self) -> None:
         if self.runtime_errors:

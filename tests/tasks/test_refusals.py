@@ -52,7 +52,7 @@ def test_a_kernel_that_raises_says_where(built):
     built.edit("coppelius/kernels/plain.py", "return", "assert count == 4\n    return")
     outcome = built.build()
     assert (outcome.status, outcome.ran) == (1, ["emit:first", "emit:second"])
-    assert "emit:second failed" in outcome.output
+    assert "emit:second failed\n" in outcome.output
     assert 'File "coppelius/kernels/plain.py", line 5, in plain' in outcome.output
     assert built.root.as_posix() not in outcome.output
 
@@ -61,7 +61,7 @@ def test_a_refusal_is_its_own_words(built):
     built.edit("coppelius/kernels/plain.py", "return", 'raise Refusal("no such count")\n    return')
     built.edit("coppelius/kernels/plain.py", "def plain", "from coppelius.isa.refusal import Refusal\n\n\ndef plain")
     assert built.doit().output.startswith(
-        "emit:first failed\n    no such count\nemit:second failed\n    no such count\nsteps: "
+        "emit:first failed\n    no such count\nemit:second failed as emit:first did\n"
     )
 
 
