@@ -20,6 +20,7 @@ from coppelius.isa.forms import (
     shared_memory,
     system,
     tensor,
+    texture,
     transcendental,
     uniform,
     vector,
@@ -44,5 +45,5 @@ def all_forms() -> list[Form]:
         uniform,
     )
     memories = (memory, shared_memory, atomics, cache)
-    families = (*arithmetic, *memories, warp, control, convergence_moves, system)
+    families = (*arithmetic, *memories, texture, warp, control, convergence_moves, system)
     return [form for family in families for form in family.FORMS]
