@@ -39,8 +39,6 @@ Write = Callable[[Group, Array], None]
 _SIGN = np.uint32(0x80000000)
 _MAGNITUDE = np.uint32(0x7FFFFFFF)
 _HALF_SIGN = np.uint16(0x8000)
-# how a packed operand selects halves where its slot has no names of its own
-_HALVES = ("", "F32", "H0_H0", "H1_H1", "H0_NH1")
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 ZERO = np.zeros((1, 1), dtype=np.uint32)
@@ -115,8 +113,7 @@ class Operation:
     def selected(self, name: str) -> str:
         """Which half or byte of its register an operand selects: "H1_H1", "B3"; empty for all of it."""
         slot, code = self.slot(name), self.field(f"{name}.half", 0)
-        names = slot.select if isinstance(slot, Modified) else None
-        return _HALVES[code] if names is None else names[code].lstrip(".")
+        return slot._names[code].lstrip(".") if isinstance(slot, Modified) else ""
 
     def _flag(self, slot: Slot, kind: str) -> bool:
         return bool(self.field(f"{slot.name}.{kind}", 0))
@@ -187,6 +184,10 @@ class Operation:
         if negate:
             return lambda g: read(g) ^ _SIGN
         return read
+
+    def float64_upper(self, name: str) -> Read:
+        """The upper word of an f64 operand that is given by that word alone."""
+        return self._signed(name, self.word(name, high=isinstance(self.slot(name), Immediate)))
 
     def float64(self, name: str) -> Read:
         """An f64 operand's bits (uint64) from a pair, a constant pair or the high half as immediate."""

@@ -28,7 +28,7 @@ from coppelius.emulator.operation import Operation
 from coppelius.isa import latency
 from coppelius.isa.access import Touch
 from coppelius.isa.control import BARRIERS, NO_BARRIER
-from coppelius.isa.form import MEMORY, SHARED, TENSOR, XU
+from coppelius.isa.form import FP64, MEMORY, SHARED, TENSOR, XU
 
 Array = npt.NDArray[Any]
 Key = tuple[str, int]
@@ -80,6 +80,11 @@ class Flight:
     old: dict[Key, Array] = field(default_factory=dict)
     late: dict[Key, Array] = field(default_factory=dict)
     copies: list[Callable[[], None]] = field(default_factory=list)
+
+
+def _same_queue(first: Timed, second: Timed) -> bool:
+    pipes = {first.operation.encoding.pipe, second.operation.encoding.pipe}
+    return second.variable and (len(pipes) == 1 or pipes <= _QUEUE)
 
 
 class StrictEngine(Engine):
@@ -199,7 +204,7 @@ class StrictEngine(Engine):
         elif timed.operation.encoding.pipe == TENSOR:
             for touch in timed.reads:
                 self.readers[touch.space, touch.number].append(flight)
-        if timed.operation.encoding.pipe in _QUEUE or timed.operation.encoding.pipe == XU:
+        if timed.late or timed.variable:
             self.queue.append(flight)
         for name, writes in (("write_barrier", True), ("read_barrier", False)):
             if instruction[name] != NO_BARRIER:
@@ -217,11 +222,12 @@ class StrictEngine(Engine):
             if earlier is flight:
                 break
             other = earlier.timed.operation.encoding.pipe
-            both = pipe in _QUEUE and other in _QUEUE
-            ordered = pipe == other == XU or (flight.timed.stem in _ORDERED and earlier.timed.stem in _ORDERED)
-            if both or ordered:
+            together = pipe == other or (pipe in _QUEUE and other in _QUEUE)
+            ordered = pipe == other and pipe in (XU, FP64)
+            ordered |= flight.timed.stem in _ORDERED and earlier.timed.stem in _ORDERED
+            if together or ordered:
                 self._finish(earlier, where & earlier.member, written=written and ordered)
-        self.queue = [f for f in self.queue if not (f.landed | ~f.member).all()]
+        self.queue = [f for f in self.queue if (f.member & ~(f.landed if f.timed.variable else f.read)).any()]
 
     def _finish(self, flight: Flight, where: Bools, *, written: bool) -> None:
         flight.read |= where
@@ -244,10 +250,10 @@ class StrictEngine(Engine):
             if mask >> board & 1:
                 self._wait_board(board, group, latency.SET_TO_WAIT, 0)
         if timed.stem == "DEPBAR":
-            board, count = instruction.get("SB", 7), instruction.get("count", 0)
+            board, count = instruction.get("scoreboard", 7), instruction.get("count", 0)
             if board < BARRIERS:
                 self._wait_board(board, group, latency.SET_TO_DEPBAR, count)
-            also = instruction.get("mask", 0)
+            also = instruction.get("set", 0)
             for other in range(BARRIERS):
                 if also >> other & 1:
                     self._wait_board(other, group, latency.SET_TO_DEPBAR, 0)
@@ -359,6 +365,8 @@ class StrictEngine(Engine):
         age = self.cycle[select] - flight.issue[select]
         if key in flight.timed.late:
             early, need = ~flight.read[select], 0
+            if _same_queue(flight.timed, timed):
+                return False  # its write comes after its own read, and that after the earlier one
         else:
             read = next(t for t in flight.timed.reads if (t.space, t.number) == key)
             need = latency.war_cycles(flight.timed.op, read, timed.op, touch)

@@ -30,7 +30,7 @@ _PACKED = 0x31D  # the form of BAR whose register holds number and count
 Target = Callable[["Engine", Group], None]
 
 
-@executes("NOP", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "LDGDEPBAR", "DEPBAR", "NANOSLEEP")
+@executes("NOP", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "PMTRIG", "LDGDEPBAR", "DEPBAR", "NANOSLEEP")
 def nothing(_: Operation) -> Step:
     """Order of memory and time: every access is done when its instruction is."""
     return lambda _: None

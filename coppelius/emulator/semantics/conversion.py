@@ -17,6 +17,7 @@ from coppelius.emulator.numerics.rounding import BF16, F16, F32, F64, Format, Ro
 from coppelius.emulator.operation import Operation, Write
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared import flushes
+from coppelius.isa.refusal import Refusal
 
 Array = npt.NDArray[Any]
 _FORMATS = {"F16": F16, "BF16": BF16, "F32": F32, "F64": F64}
@@ -101,3 +102,29 @@ def frnd(op: Operation) -> Step:
     fmt = _FORMATS[op.marks.strip(".") or "F32"]
     read, write, rounding, ftz = _source(op, fmt), _target(op, fmt.width), _rounding(op), flushes(op)
     return lambda g: write(g, convert.frnd(read(g), fmt, rounding, ftz=ftz))
+
+
+@executes("I2I")
+def i2i(op: Operation) -> Step:
+    """A 32-bit integer clamped to a narrower type."""
+    kind = op.suffix("DST")
+    b, d, width, signed = op.integer("B"), op.destination(), int(kind[1:]), kind[0] == "S"
+    return lambda g: d(g, convert.i2i(b(g), width, source_signed=True, signed=signed))
+
+
+@executes("I2IP")
+def i2ip(op: Operation) -> Step:
+    """Two integers clamped and packed, A above B; of bytes, C's lower half above both (# published: PTX cvt.pack)."""
+    kind, clamp = op.suffix("DST"), op.suffix("SAT") == "SAT"
+    width, signed = int(kind[1:]), kind[0] == "S"
+    if width < 8 or not clamp or op.field("C.place"):
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for this form")
+    a, b, c, d = op.integer("A"), op.integer("B"), op.word("C"), op.destination()
+    mask, up = np.uint32((1 << width) - 1), np.uint32(width)
+
+    def step(g: Group) -> None:
+        high, low = (convert.i2i(x(g), width, source_signed=True, signed=signed) & mask for x in (a, b))
+        packed = high << up | low
+        d(g, packed | c(g) << np.uint32(16) if width == 8 else packed)
+
+    return step

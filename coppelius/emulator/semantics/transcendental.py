@@ -16,7 +16,8 @@ def mufu_step(op: Operation) -> Step:
     if op.marked(".F16"):
         halves = op.halves("B")
         return lambda g: d(g, mufu_f16(halves(g)[0], function).astype(np.uint32))
-    b = op.float32("B")
+    # of a double only the upper word goes in, which is what its immediate holds
+    b = op.float64_upper("B") if function.endswith("64H") else op.float32("B")
     return lambda g: d(g, mufu(b(g), function))
 
 
