@@ -207,6 +207,13 @@ _BY_COUNT = ("ceil_div(count, 1024)", 1, 1)
 
 # fmt: off
 IMAGES = admit((
+    # Made from nothing but scalars: Philox's four words a thread, and a warp a position.
+    _row("random-normal", "random_normal", {},                                 24, 256,   0, _BY_COUNT,
+         "out f32[count]; count u32; std f32; seed u64; stream u32"),
+    _row("rotary-table", "rotary_table", {"pairs": 32},
+         None, 256, 0, ("ceil_div(positions * 32, 256)", 1, 1),
+         "out f32[positions, 32, 2]; frequencies f32[32]; positions u32"),
+
     # Elementwise: 256 threads, four elements a thread, so a warp's access is 512 consecutive bytes; the
     # last block handles what is left of any count, hence no shape of its own.
     #    identity     kernel           options regs block shared grid
@@ -223,6 +230,10 @@ IMAGES = admit((
     _row("scale",     "scale",           {},   24,  256,  0, _BY_COUNT,
          "out f32[count]; a f32[count]; factor f32; count u32"),
 
+    # A row of the vocabulary: one block a row, 48 elements a thread, all of them in registers.
+    _row("argmax", "argmax", {"vocabulary": 12288},                            64, 256,  96, ("rows", 1, 1),
+         "out u32[rows]; logits f32[rows, 12288]"),
+
     # Rows of the model's width: one block a row, 128 threads of four columns each, so that a row is one
     # vector load and its reduction stays inside the block.
     _row("gather", "gather", {"width": 512},                                   40, 128,   0, ("rows", 1, 1),
@@ -230,6 +241,32 @@ IMAGES = admit((
     _row("layernorm-forward", "layernorm:layernorm_forward", {"width": 512},   40, 128, 128, ("rows", 1, 1),
          "out half[rows, 512]; mean f32[rows]; rstd f32[rows]; "
          "x f32[rows, 512]; gain f32[512]; bias f32[512]; epsilon f32"),
+
+    # Rows of the sequence: one block a row of a group, 256 threads of four columns each.
+    _row("softmax-forward", "softmax:softmax_forward", {"size": 1024},         32, 256, 128, (1024, "groups", 1),
+         "probs half[groups, 1024, 1024]; scores f32[groups, 1024, 1024]; scale f32"),
+    _row("softmax-backward", "softmax:softmax_backward", {"size": 1024},       32, 256, 128, (1024, "groups", 1),
+         "dscores half[groups, 1024, 1024]; dprobs f32[groups, 1024, 1024]; "
+         "probs half[groups, 1024, 1024]; scale f32"),
+
+    # Rows of the vocabulary again, in batches of quads: two in flight while one is added up.
+    _row("cross-entropy", "cross_entropy", {"vocabulary": 12288},              48, 256, 128, ("rows", 1, 1),
+         "loss f32[rows]; lse f32[rows]; logits f32[rows, 12288]; targets u32[rows]"),
+    _row("cross-entropy-backward", "cross_entropy:cross_entropy_backward", {"vocabulary": 12288},
+         40, 256, 0, ("rows", 1, 1),
+         "dlogits half[rows, 12288]; logits f32[rows, 12288]; lse f32[rows]; targets u32[rows]; scale f32"),
+
+    # The parameter bank: 1,024 blocks walk its quads.  40 registers let 1,536 threads stay on an SM.
+    _row("adamw", "adamw", {"elements": 31998976, "blocks": 1024},             40, 256,   0, (1024, 1, 1),
+         "p f32[31998976]; m f32[31998976]; v f32[31998976]; g f32[31998976]; half_copy half[31998976]; "
+         "rate f32; beta1 f32; beta2 f32; epsilon f32; decay f32; "
+         "correction1 f32; correction2 f32; gradient_scale f32"),
+
+    # Elementwise with more arithmetic: as above, the budgets what the vector path needs.
+    _row("gated-gelu-forward", "gated_gelu:gated_gelu_forward", {},            24, 256,   0, _BY_COUNT,
+         "out half[count]; gate f32[count]; up f32[count]; count u32"),
+    _row("gated-gelu-backward", "gated_gelu:gated_gelu_backward", {},          32, 256,   0, _BY_COUNT,
+         "dgate half[count]; dup half[count]; dout f32[count]; gate f32[count]; up f32[count]; count u32"),
 
     # Head tiles: one block a 64 x 64 tile of halves, no shared memory.  128 threads because each then
     # turns an 8 x 4 piece in registers: sixteen in and four out at a time, which with addresses fits 40;

@@ -24,14 +24,24 @@ from coppelius.isa.refusal import Refusal
 # identity: registers, block, shared bytes, as the specification's table gives them (None: demand)
 # fmt: off
 PUBLISHED = {
+    "random-normal":          (24, 256, 0),
+    "rotary-table":           (None, 256, 0),
     "fill":                   (16, 256, 0),
     "copy":                   (24, 256, 0),
     "cast-down":              (24, 256, 0),
     "cast-up":                (24, 256, 0),
     "add":                    (24, 256, 0),
     "scale":                  (24, 256, 0),
+    "argmax":                 (64, 256, 96),
     "gather":                 (40, 128, 0),
     "layernorm-forward":      (40, 128, 128),
+    "softmax-forward":        (32, 256, 128),
+    "softmax-backward":       (32, 256, 128),
+    "cross-entropy":          (48, 256, 128),
+    "cross-entropy-backward": (40, 256, 0),
+    "adamw":                  (40, 256, 0),  # registers and block are the kernel's own choice
+    "gated-gelu-forward":     (24, 256, 0),  # the same
+    "gated-gelu-backward":    (32, 256, 0),  # the same
     "transpose-g8-r1024-c64": (40, 128, 0),  # the block is the kernel's own choice
     "loss-target-gather":     (None, 256, 0),
 }
@@ -89,9 +99,13 @@ def test_transpose_tiles_cover_its_matrices() -> None:
     assert options == {"groups": model.HEADS, "rows": model.SEQUENCE, "columns": model.HEAD_WIDTH}
 
 
+# beside the rotary table's 32 pairs of cosine and sine
+_SIZES = {model.WIDTH, model.SEQUENCE, model.HEADS, model.HEAD_WIDTH, model.VOCABULARY, model.PARAMETERS}
+
+
 def test_literal_dimensions_are_the_models() -> None:
     sizes = {d for image in IMAGES for p in image.parameters for d in p.dimensions if isinstance(d, int)}
-    assert sizes <= {model.WIDTH, model.SEQUENCE, model.HEADS, model.HEAD_WIDTH, model.VOCABULARY}
+    assert sizes <= {2, 32, *_SIZES}
     assert BY_NAME["layernorm-forward"].options == BY_NAME["gather"].options == {"width": model.WIDTH}
     assert BY_NAME["loss-target-gather"].options == {"vocabulary": model.VOCABULARY}
 

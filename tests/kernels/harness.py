@@ -68,12 +68,12 @@ def grid_of(row: catalog.Image, names: Mapping[str, int]) -> tuple[int, int, int
 
 
 def run(identity: str, half: str, *, blocks: Sequence[int] | None = None, **given: Any) -> Outputs:
-    """The outputs after one launch; `updated`: names of arrays that are outputs as well as inputs."""
+    """The outputs after one launch; `in_place`: names of arrays that the launch may write, as they are."""
     return report(identity, half, blocks=blocks, **given)[0]
 
 
 def report(
-    identity: str, half: str, *, blocks: Sequence[int] | None = None, updated: Sequence[str] = (), **given: Any
+    identity: str, half: str, *, blocks: Sequence[int] | None = None, in_place: Sequence[str] = (), **given: Any
 ) -> tuple[Outputs, Report | None]:
     """The outputs and the emulator's report; None where the grid is empty and nothing is launched."""
     row = image(identity)
@@ -89,12 +89,13 @@ def report(
                 known[parameter.name] = int(value)
             continue
         dtype = np.dtype(DTYPES[parameter.type])
-        writable = not isinstance(value, np.ndarray) or parameter.name in updated
+        writable = not isinstance(value, np.ndarray) or parameter.name in in_place
         if isinstance(value, np.ndarray):
-            array = np.array(value, dtype, order="C") if writable else np.ascontiguousarray(value, dtype)
+            array = np.ascontiguousarray(value, dtype)
+            assert array is value or parameter.name not in in_place, f"{parameter.name} would be a copy"
         else:
-            array = np.full(value, int.from_bytes(bytes([UNWRITTEN] * dtype.itemsize), "little"), f"u{dtype.itemsize}")
-            array = array.view(dtype)
+            array = np.empty(value, dtype)
+            array.reshape(-1).view(np.uint8).fill(UNWRITTEN)
         for name, size in zip(parameter.dimensions, array.shape, strict=True):
             if isinstance(name, str):
                 known.setdefault(name, size)

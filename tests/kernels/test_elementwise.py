@@ -12,6 +12,7 @@ from coppelius.reference import bounds, cast
 from coppelius.reference import half as halves
 
 FACTOR = 1.7
+VALUE = 0xDEADBEEF
 
 
 class Case(NamedTuple):
@@ -46,7 +47,8 @@ def _judge_scale(out: NDArray[Any], given: dict[str, Any], half: str) -> bounds.
 
 
 CASES = [
-    Case("fill", lambda _n, _seed: {"value": 0xDEADBEEF}, lambda out, _, __: bounds.exact_bits(out, np.full_like(out, 0xDEADBEEF))),
+    Case("fill", lambda _n, _seed: {"value": VALUE},
+         lambda out, _, __: bounds.exact_bits(out, np.full_like(out, VALUE))),
     Case("copy", lambda n, seed: {"source": harness.hostile_f32(n, seed).view(np.uint32)},
          lambda out, given, _: bounds.exact_bits(out, given["source"])),
     Case("cast-down", _floats("source"), _judge_cast_down),

@@ -1,0 +1,50 @@
+"""argmax: out[r] = the lowest index of the largest value of logits[r]; NaN never wins, a row of NaN gives 0.
+
+The row stays in registers: first its largest value over the block, then each thread's lowest element equal
+to it, then the lowest of those over the block.  NaN loses every maximum and equals nothing; -0 equals +0.
+"""
+
+from __future__ import annotations
+
+from coppelius.builder.kernel import Kernel
+from coppelius.isa.operands import PT, RZ
+from coppelius.isa.refusal import Refusal
+from coppelius.kernels.blocks import block_of
+
+THREADS = 256
+LANES = 4
+_MAXIMUM_SLOT, _INDEX_SLOT = 0, 4 * THREADS // 32
+
+
+def argmax(k: Kernel, *, vocabulary: int) -> None:
+    """One block a row; quad j of thread t is elements 1024 j + 4 t onwards, all loads in flight at once."""
+    steps, rest = divmod(vocabulary, THREADS * LANES)
+    if rest or not 0 < steps <= 12:
+        raise Refusal(f"argmax: {vocabulary} columns are not 1 to 12 times {THREADS * LANES}")
+    k.descriptor()
+    with k.region("load"):
+        thread = k.thread_index()
+        row = k.block_index("row")
+        start = k.element("row.start", "logits", row, 4 * vocabulary)
+        source = k.offset_pointer("source", start, thread, 4 * LANES)
+        quads = [k.LDG_E_128(f"quad{j}", k.at(source, 4 * THREADS * LANES * j)) for j in range(steps)]
+        block = block_of(k, thread, THREADS // 32)
+    values = [quad[lane] for quad in quads for lane in range(LANES)]
+    with k.region("largest"):
+        own = k.FMNMX("own", values[0], values[1], ~PT)
+        for value in values[2:]:
+            k.FMNMX(own, own, value, ~PT)
+        largest = block.maximum("largest", own, slot=_MAXIMUM_SLOT)
+    with k.region("index"):
+        first = k.SHF_L_U32("first", thread, 2, RZ)
+        index = k.move("index", 0xFFFFFFFF)
+        for at in reversed(range(len(values))):
+            equal = k.compare_f32(f"equal{at}", "EQ", values[at], largest)
+            k.IADD3(index, first, at // LANES * THREADS * LANES + at % LANES, RZ, guard=equal)
+        lowest = block.minimum("lowest", index, slot=_INDEX_SLOT)
+        none = k.compare("none", "EQ", lowest, 0xFFFFFFFF)
+        k.MOV(lowest, RZ, guard=none)
+    with k.region("store"):
+        leader = k.compare("leader", "EQ", thread, RZ)
+        k.STG_E(k.at(k.element("out.pointer", "out", row, 4)), lowest, guard=leader)
+    k.finish()

@@ -1,0 +1,88 @@
+"""adamw: some blocks of the one launch, at its real grid and bank; they walk every pass of the stride."""
+
+import harness
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from coppelius import model
+from coppelius.reference import bounds
+from coppelius.reference import half as halves
+from coppelius.reference.adamw import Scalars, adamw
+
+E = model.PARAMETERS
+THREADS, BLOCKS = 256, 1024
+PASSES = -(-E // (4 * THREADS * BLOCKS))
+SCALARS = Scalars(1e-3, 0.9, 0.999, 1e-8, 0.01, 1 / (1 - 0.9**3), 1 / (1 - 0.999**3), 1 / 3)
+NAMES = ("rate", "beta1", "beta2", "epsilon", "decay", "correction1", "correction2", "gradient_scale")
+
+
+def owned(blocks: list[int]) -> NDArray[np.int64]:
+    """The elements that these blocks walk."""
+    quads = np.arange(PASSES)[:, None, None] * BLOCKS * THREADS + np.array(blocks)[:, None] * THREADS
+    elements = (quads + np.arange(THREADS))[..., None] * 4 + np.arange(4)
+    return np.sort(elements[elements < E])
+
+
+@pytest.fixture(scope="module")
+def bank() -> dict[str, NDArray[np.float32]]:
+    """Whole arrays, whose untouched pages cost nothing."""
+    return {name: np.zeros(E, np.float32) for name in "pmvg"}
+
+
+def step(
+    bank: dict[str, NDArray[np.float32]],
+    blocks: list[int],
+    half: str,
+    values: dict[str, NDArray[np.float32]],
+    scalars: Scalars,
+) -> dict[str, NDArray[np.generic]]:
+    """The owned elements after one step."""
+    where = owned(blocks)
+    for name in "pmvg":
+        bank[name][where] = values[name]
+    given = dict(zip(NAMES, vars(scalars).values(), strict=True))
+    out = harness.run("adamw", half, blocks=blocks, in_place="pmv", half_copy=E, **bank, **given)
+    untouched = np.ones(E, bool)
+    untouched[where] = False
+    assert harness.untouched(out["half_copy"][untouched])
+    return {name: out[name][where] for name in ("p", "m", "v", "half_copy")}
+
+
+def values(count: int, kind: str) -> dict[str, NDArray[np.float32]]:
+    random = np.random.default_rng(1)
+    p, m, v, g = random.standard_normal((4, count))
+    made = {"p": p * 0.02, "m": m * 1e-3, "v": v**2 * 1e-6, "g": g * 3e-3}
+    if kind == "start":
+        made |= {"p": p * 0, "m": m * 0, "v": v * 0}
+    if kind == "fresh bias":
+        made["p"] = p * 0
+    if kind == "small":
+        made = {"p": p * 1e-30, "m": m * 1e-20, "v": v**2 * 1e-40, "g": g * 1e-20}
+        made["g"][::7] = 0.0
+        made["v"][::14] = 0.0
+        made["m"][::21] = 0.0
+    if kind == "large":
+        made = {"p": p * 1e10, "m": m * 1e8, "v": v**2 * 1e17, "g": g * 1e8}
+    return {name: value.astype(np.float32) for name, value in made.items()}
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+@pytest.mark.parametrize("kind", ["trained", "start", "fresh bias", "small", "large"])
+def test_one_step(bank: dict[str, NDArray[np.float32]], kind: str, half: str) -> None:
+    blocks = [0, 528, 529, 1023]  # the last pass ends inside block 529's stride
+    given = values(len(owned(blocks)), kind)
+    out = step(bank, blocks, half, given, SCALARS)
+    reference = adamw(given["p"], given["m"], given["v"], given["g"], SCALARS)
+    for measured in (
+        bounds.elementwise_f32(out["p"], reference.p, reference.p_terms),
+        bounds.elementwise_f32(out["m"], reference.m, reference.m_terms),
+        bounds.elementwise_f32(out["v"], reference.v, ulps=4),
+        bounds.exact_bits(out["half_copy"], halves.to_bits(out["p"], half)),
+    ):
+        assert measured, f"{kind}: {measured}"
+
+
+def test_the_blocks_tested_include_the_end_of_the_bank() -> None:
+    assert owned([0, 528, 529, 1023])[-1] < E
+    assert (E // 4) % (THREADS * BLOCKS) == 529 * THREADS
