@@ -18,6 +18,7 @@ from coppelius.isa.forms import (
     memory,
     move,
     shared_memory,
+    surface,
     system,
     tensor,
     texture,
@@ -45,5 +46,5 @@ def all_forms() -> list[Form]:
         uniform,
     )
     memories = (memory, shared_memory, atomics, cache)
-    families = (*arithmetic, *memories, texture, warp, control, convergence_moves, system)
+    families = (*arithmetic, *memories, texture, surface, warp, control, convergence_moves, system)
     return [form for family in families for form in family.FORMS]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coppelius.isa.address import AddressOperand
-from coppelius.isa.bits import Bits, bits
+from coppelius.isa.bits import Bits, Field, bits
 from coppelius.isa.form import MEMORY, Form, Operand
+from coppelius.isa.operands import RZ_INDEX
 from coppelius.isa.slots import READ, WRITE, Predicate, Register, Width
 from coppelius.isa.values import Modifier
 
@@ -50,6 +51,15 @@ STORED = Register("data", bits[39:32], READ, width=BY_SIZE)
 
 Build = Callable[[AddressOperand], tuple[Operand, ...]]
 Modifiers = Callable[[Modifier], tuple[Modifier, ...]]
+
+
+class Some(Register):
+    """A register read that is never RZ: nvdisasm has no name for RZ there."""
+
+    def __init__(self, name: str, place: Bits) -> None:
+        super().__init__(name, place, READ)
+        self.place = Field(name, place, frozenset(range(RZ_INDEX)))
+        self.fields = (self.place,)
 
 
 @dataclass(frozen=True)

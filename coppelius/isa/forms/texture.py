@@ -8,8 +8,9 @@ uniform register, and footprints, are left out.
 
 from __future__ import annotations
 
-from coppelius.isa.bits import Bits, Field, bits
+from coppelius.isa.bits import Bits, bits
 from coppelius.isa.form import MEMORY, VARIABLE, Form, Operand
+from coppelius.isa.forms.addressing import Some
 from coppelius.isa.operands import RZ_INDEX
 from coppelius.isa.slots import READ, WRITE, Columns, Predicate, Register, Width
 from coppelius.isa.values import HEX, Immediate, Modifier, Named, Suffix
@@ -30,15 +31,6 @@ class Rest(Register):
 
     def render(self, columns: Columns) -> list[str]:
         return ["" if text == "RZ" else text for text in super().render(columns)]
-
-
-class Some(Register):
-    """A register that is never RZ: nvdisasm has no name for RZ there."""
-
-    def __init__(self, name: str, place: Bits) -> None:
-        super().__init__(name, place, READ)
-        self.place = Field(name, place, frozenset(range(RZ_INDEX)))
-        self.fields = (self.place,)
 
 
 def _components(first: int) -> Width:
