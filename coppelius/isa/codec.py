@@ -154,8 +154,10 @@ def refusal_of(table: Table, words: Words, ordinal: int) -> str:
     """One line that names the word, its offset and the nearest encoding's objection."""
     word = words[ordinal : ordinal + 1]
     opcode = int(word[0, 0]) & 0xFFF
-    reasons = [why_not(table, e, word) for e in table.by_opcode.get(opcode, ())]
-    reason = min(reasons, key=len) if reasons else f"no {table.target} instruction has opcode {opcode:#05x}"
+    number = int(word[0, 1]) << 64 | int(word[0, 0])
+    near = sorted(table.by_opcode.get(opcode, ()), key=lambda e: ((number & e.mask) ^ e.value).bit_count())
+    reasons = [why_not(table, e, word) for e in near]
+    reason = reasons[0] if reasons else f"no {table.target} instruction has opcode {opcode:#05x}"
     return f"offset {ordinal * 16:#x}: word {text(word[0])} refused: {reason}"
 
 

@@ -136,7 +136,8 @@ class Form:
 
     opcode: bits [8:0] where `forms` lists operand forms, else all of [11:0].  fixed: values of bits that
     never vary.  hidden: fields the text does not show.  extra: fields beyond operands and modifiers.
-    implicit: accesses that no operand shows.
+    implicit: accesses that no operand shows.  bindless: whether constants of forms 3 and 5 may be bindless
+    "too", "never" or "only".
     """
 
     mnemonic: str
@@ -152,11 +153,13 @@ class Form:
     implicit: tuple[Access, ...] = ()
     uniform: bool = False
     variant: str = ""
-    uniform_forms: bool = True
+    bindless: str = "too"
 
     def __post_init__(self) -> None:
         if self.pipe not in PIPES:
             raise ValueError(f"{self.mnemonic}: no pipe {self.pipe!r}")
+        if self.bindless not in ("too", "never", "only"):
+            raise ValueError(f"{self.mnemonic}: bindless {self.bindless!r} is not too, never or only")
         if self.latency not in (FIXED, VARIABLE, NO_RESULT):
             raise ValueError(f"{self.mnemonic}: no latency class {self.latency!r}")
 
@@ -171,8 +174,9 @@ class Form:
             slots = tuple(o.place(form, uniform=self.uniform) if isinstance(o, Flexible) else o for o in self.operands)
             opcode = self.opcode | form << 9
             special = {bits[91]: int(self.uniform or form in (6, 7))}
-            out.append(Encoding(self, opcode, slots, special, f"{self.variant}{form}"))
-            if form in (3, 5) and not self.uniform:
+            if self.bindless != "only":
+                out.append(Encoding(self, opcode, slots, special, f"{self.variant}{form}"))
+            if form in (3, 5) and not self.uniform and self.bindless != "never":
                 bindless = tuple(
                     o.bindless() if isinstance(o, Flexible) and o.special_in(form) else s
                     for o, s in zip(self.operands, slots, strict=True)

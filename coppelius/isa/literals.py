@@ -1,7 +1,7 @@
 """Immediates as nvdisasm writes them, exact both ways but for NaN payloads (those go into braces).
 
 A float prints with up to 20 significant digits, from 1e9 on with an exponent and 21 of them; `-0.0`,
-`+INF`, `-INF`, `+QNAN`, `-SNAN` by name; a name is followed by a space where more text follows.
+`+INF`, `-INF`, `+QNAN`, `-SNAN` by name; each of these is followed by a space where more text follows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"^-?\d+(\.\d*)?(e[+-]?\d+)?$")
 def float_text(value: float) -> str:
     """A finite float as nvdisasm prints it."""
     if value == 0.0:
-        return "-0.0" if math.copysign(1.0, value) < 0 else "0"
+        return "-0.0 " if math.copysign(1.0, value) < 0 else "0"
     return f"{value:.20e}" if abs(value) >= 1e9 else f"{value:.20g}"
 
 

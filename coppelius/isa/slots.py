@@ -70,7 +70,6 @@ def _flag(name: str, place: Bits | None) -> tuple[Field, ...]:
 
 
 _HALVES = {0: "", 1: ".F32", 2: ".H0_H0", 3: ".H1_H1", 4: ".H0_NH1"}
-_HALF_CODES = {text.lstrip("."): code for code, text in _HALVES.items()}
 # which byte or half of a source a conversion takes; printed inside the bars of a magnitude
 BYTE_SELECT = {0: "", 1: ".B1", 2: ".B2", 3: ".B3"}
 HALF_SELECT = {0: "", 1: ".H1"}
@@ -83,6 +82,8 @@ class Modified(Slot):
     """
 
     sign = "-"
+    # whether a half select prints inside the bars of a magnitude
+    half_inside: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -98,16 +99,16 @@ class Modified(Slot):
         tail: tuple[Field, Mapping[int, str]] | None = None,
     ) -> None:
         self.name = name
-        self.select = select
-        self._select_codes = {} if select is None else {text.lstrip("."): code for code, text in select.items()}
+        self._names = _HALVES if select is None else select
+        self._half_codes = {text.lstrip("."): code for code, text in self._names.items() if text}
+        self._inside = self.half_inside or select is not None
         self.place = place
         self.sign = "~" if invert else "-"
         self.tail = tail
         self._negate = _flag(f"{name}.negate", negate)
         self._absolute = _flag(f"{name}.absolute", absolute)
         # a third bit adds the code 4, a half of each sign
-        names = _HALVES if select is None else select
-        codes = None if half is None or (half.width == 2 and len(names) >= 4) else frozenset(names)
+        codes = None if half is None or (half.width == 2 and len(self._names) >= 4) else frozenset(self._names)
         self._half: tuple[Field, ...] = () if half is None else (Field(f"{name}.half", half, codes=codes),)
         self._reuse = _flag(f"{name}.reuse", reuse)
         self.fields = (
@@ -131,16 +132,16 @@ class Modified(Slot):
     def _compose(self, key: tuple[int, int, int, int, int, int]) -> str:
         index, negate, absolute, half, reuse, tail = key
         text = self.bare(index)
-        if self.select is not None:
-            text += self.select[half]
+        if self._inside:
+            text += self._names[half]
         if absolute:
             text = f"|{text}|"
         if negate:
             text = self.sign + text
         if reuse:
             text += ".reuse"
-        if self.select is None:
-            text += _HALVES[half]
+        if not self._inside:
+            text += self._names[half]
         return text + (self.tail[1][tail] if self.tail else "")
 
     def render(self, columns: Columns) -> list[str]:
@@ -173,8 +174,8 @@ class Modified(Slot):
                     break
             else:
                 return None
-        if self._half and self.select is None:
-            text = self._take_half(text, _HALF_CODES, values)
+        if not self._inside:
+            text = self._take_half(text, values)
         if self._reuse and text.endswith(".reuse"):
             text = text.removesuffix(".reuse")
             values[self._reuse[0].name] = 1
@@ -184,26 +185,26 @@ class Modified(Slot):
         if self._absolute and text.startswith("|") and text.endswith("|"):
             text = text[1:-1]
             values[self._absolute[0].name] = 1
-        if self.select is not None:
-            text = self._take_half(text, self._select_codes, values)
+        if self._inside:
+            text = self._take_half(text, values)
         index = self.parse_bare(text)
         if index is None:
             return None
         values[self.place.name] = index
         return values
 
-    def _take_half(self, text: str, codes: Mapping[str, int], values: Values) -> str:
+    def _take_half(self, text: str, values: Values) -> str:
         """The text without a half select at its end, whose code goes into `values`."""
         head, dot, suffix = text.rpartition(".")
-        if not dot or suffix not in codes:
+        if not self._half or not dot or suffix not in self._half_codes:
             return text
-        values[self._half[0].name] = codes[suffix]
+        values[self._half[0].name] = self._half_codes[suffix]
         return head
 
     def accept_modifiers(self, negate: bool, absolute: bool, half: str, reuse: bool = False) -> Values | None:
         """Fields of the modifiers; None if this operand has no such modifier."""
         values: Values = {}
-        code = _HALF_CODES.get(half) if self.select is None else self._select_codes.get(half)
+        code = self._half_codes.get(half) if half else 0
         if code is None:
             return None
         wanted = (
@@ -272,6 +273,8 @@ class UniformRegister(Modified):
 
     `optional`: not printed where it is URZ.
     """
+
+    half_inside = True
 
     def __init__(
         self,

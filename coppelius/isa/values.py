@@ -126,6 +126,8 @@ _CONSTANT = re.compile(r"^c\[(0x[0-9a-f]+)\] ?\[(-?0x[0-9a-f]+)\]$")
 class ConstantOperand(Modified):
     """`c[bank][offset]`: offset in whole words, bits [53:40] with 53 as sign; bank [58:54]."""
 
+    half_inside = True
+
     def __init__(
         self,
         name: str,
@@ -166,7 +168,9 @@ class ConstantOperand(Modified):
 
 
 class BindlessConstant(Modified):
-    """`cx[URn][offset]`: the constant bank is named by a 64-bit uniform register pair."""
+    """`cx[URn][offset]`: the constant bank is named by a 64-bit uniform register pair; its offset has no sign."""
+
+    half_inside = True
 
     def __init__(
         self,
@@ -187,15 +191,15 @@ class BindlessConstant(Modified):
     def bare(self, index: int) -> str:
         words, uniform = index & 0x3FFF, index >> 14
         name = "URZ" if uniform == 63 else f"UR{uniform}"
-        return f"cx[{name}]{self.space}[{hexadecimal((words - (words >> 13 << 14)) * 4)}]"
+        return f"cx[{name}]{self.space}[{words * 4:#x}]"
 
     def parse_bare(self, text: str) -> int | None:
-        match = re.match(r"^cx\[UR(Z|\d+)\] ?\[(-?0x[0-9a-f]+)\]$", text)
+        match = re.match(r"^cx\[UR(Z|\d+)\] ?\[(0x[0-9a-f]+)\]$", text)
         if not match:
             return None
         uniform = 63 if match[1] == "Z" else int(match[1])
         offset = int(match[2], 16)
-        if offset % 4 or not -0x8000 <= offset < 0x8000 or uniform > 63:
+        if offset % 4 or offset >= 0x10000 or uniform > 63:
             return None
         return uniform << 14 | (offset >> 2) & 0x3FFF
 

@@ -58,6 +58,7 @@ _PACK = (
     Modifier("BF16", bits[76], {0: "", 1: ".BF16"}),
 )
 _PACK_ROUNDING = Modifier("RND", bits[80:79], {0: "", 3: ".RZ"})
+_MERGED = Flexible("C", F32, halves=(bits[72], bits[72]), select=HALF_SELECT, spaced=True)
 _PACKED_INTEGER = Modifier("DST", bits[77:76], {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16"})
 _LOWER = Register(
     "C", bits[71:64], READ, reuse=bits[124], tail=(Field("C.half", bits[72], codes=frozenset(HALF_SELECT)), HALF_SELECT)
@@ -82,11 +83,19 @@ FORMS = [
            fixed={_SRC: src}, variant=("" if opcode == 0x106 else "f64") + names[0][1:].lower() + ".")
       for opcode, dst, src, source, names, forms in (
           (0x106, _SHORT_FLOATS, 0, _BYTE, (".U8", ".S8"), "156"), (0x106, _SHORT_FLOATS, 1, _SHORT, (".U16", ".S16"), "156"),
-          (0x106, _SHORT_FLOATS, 2, _WORD, (".U32", ""), "1456"),
+          (0x106, _SHORT_FLOATS, 2, _WORD, (".U32", ""), "156"),
           (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 0, _BYTE, (".U8", ".S8"), "156"),
           (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 1, _SHORT, (".U16", ".S16"), "156"),
-          (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 2, _WORD, (".U32", ""), "1456"),
-          (0x112, _FLOATS, 3, _LONG, (".U64", ".S64"), "1456"))),
+          (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 2, _WORD, (".U32", ""), "156"),
+          (0x112, _FLOATS, 3, _LONG, (".U64", ".S64"), "156"))),
+    # an immediate prints with the sign that its type gives it
+    *(Form("I2F", opcode, XU, VARIABLE, (_D_FLOAT, Flexible("X", HEX, signed=bool(sign), reuse=None)),
+           (dst, Modifier("SRC", bits[74], {sign: name}, default=sign), ROUNDING), "4", fixed={_SRC: src},
+           variant=("" if opcode == 0x106 else "f64") + f"{name[1:].lower()}-immediate.")
+      for opcode, dst, src, sign, name in (
+          (0x106, _SHORT_FLOATS, 2, 0, ".U32"), (0x106, _SHORT_FLOATS, 2, 1, ""),
+          (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 2, 0, ".U32"), (0x112, Modifier("DST", _DST, {3: ".F64"}, default=3), 2, 1, ""),
+          (0x112, _FLOATS, 3, 0, ".U64"), (0x112, _FLOATS, 3, 1, ".S64"))),
 
     # packed results, of fixed latency.  F2FP: the first source goes to the upper half
     Form("I2FP.F32", 0x045, ALU, FIXED, (Rd, Flexible("X", HEX, signed=True)),
@@ -94,7 +103,7 @@ FORMS = [
          fixed={_DST: 2, _SRC: 2}),
     Form("F2FP", 0x03e, ALU, FIXED, (Rd, Ra, Flexible("X", F32)), (*_PACK, Suffix(".PACK_AB"), _PACK_ROUNDING), "1456",
          fixed={bits[78]: 0, bits[71:64]: RZ_INDEX}),
-    Form("F2FP", 0x03e, ALU, FIXED, (Rd, Flexible("B", F32), Flexible("C", F32, spaced=True)), (*_PACK, Suffix(".MERGE_C"), _PACK_ROUNDING), "1234567",
+    Form("F2FP", 0x03e, ALU, FIXED, (Rd, Flexible("B", F32), _MERGED), (*_PACK, Suffix(".MERGE_C"), _PACK_ROUNDING), "1234567",
          fixed={bits[78]: 1, bits[31:24]: RZ_INDEX}, variant="merge"),
     Form("F2IP", 0x043, ALU, FIXED, (Rd, Ra, Flexible("B", F32), _LOWER),
          (Modifier("DST", bits[76], {0: ".U8", 1: ".S8"}, default=1), Suffix(".F32"), Modifier("RND", bits[79:78], {0: "", 3: ".TRUNC"}),

@@ -31,6 +31,7 @@ def _factors(style: Style) -> tuple[Flexible, Flexible]:
     return b, c
 
 
+_RaWidened = Register("A", bits[31:24], READ, negate=bits[72], half=bits[75:74])
 _RaWhole = Register("A", bits[31:24], READ, negate=bits[72], absolute=bits[73], reuse=bits[122])
 _WHOLE = (
     Flexible("B", F16, negate=True, absolute=True, upper_signs=True),
@@ -42,7 +43,7 @@ _BOOLEAN = Modifier("BOOL", bits[70:69], {0: ".AND", 1: ".OR", 2: ".XOR"})
 FORMS = [
     Form("HADD2", 0x030, HALF, FIXED, (Rd, _Ra, _only(F16, addend=True)), (FLUSH, SATURATE), "1237", fixed={bits[78]: 0}),
     # widens to FP32: an immediate is its low half
-    Form("HADD2.F32", 0x030, HALF, FIXED, (Rd, _Ra, _only(F16_LOW, addend=True)), (FLUSH, SATURATE), "1237", fixed={bits[78]: 1}),
+    Form("HADD2.F32", 0x030, HALF, FIXED, (Rd, _RaWidened, _only(F16_LOW, addend=True)), (FLUSH, SATURATE), "1237", fixed={bits[78]: 1}),
     Form("HMUL2", 0x032, HALF, FIXED, (Rd, _Ra, _only(F16)), (_TO_FLOAT, _FLUSH_OR_ZERO, SATURATE), "1456"),
     # RELU excludes SAT and reads a predicate that nothing else reads
     Form("HFMA2", 0x031, HALF, FIXED, (Rd, _Ra, *_factors(F16)), (_TO_FLOAT, _FLUSH_OR_ZERO, SATURATE), "1234567",

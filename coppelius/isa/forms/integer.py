@@ -72,9 +72,10 @@ FORMS = [
          forms="1456", fixed={bits[74]: 1}, hidden=(LONE_CARRY_OUT,)),
 
     *(Form("IMAD", 0x024, FMA, FIXED, (Rd, Ra, _FACTOR, _TERM), (*alias, UNSIGNED),
-           forms=forms, fixed={bits[74]: 0, bits[83:81]: 7}, extra=(CARRY,), hidden=(HIDDEN_CARRY,))
-      for forms, alias in (("123", (Alias("alias", _of_registers, _ALIASES),)), ("4", (Alias("alias", _of_immediate, _ALIASES),)),
-                           ("5", (Alias("alias", _of_first, _ALIASES),)), ("67", ()))),
+           forms=forms, fixed={bits[74]: 0, bits[83:81]: 7}, extra=(CARRY,), hidden=(HIDDEN_CARRY,), bindless=bindless)
+      for forms, alias, bindless in (
+          ("123", (Alias("alias", _of_registers, _ALIASES),), "never"), ("4", (Alias("alias", _of_immediate, _ALIASES),), "never"),
+          ("5", (Alias("alias", _of_first, _ALIASES),), "never"), ("67", (), "never"), ("35", (), "only"))),
     Form("IMAD", 0x024, FMA, FIXED, (Rd, Ra, _FACTOR, _TERM_X, PsFalse), (UNSIGNED, _X),
          forms="1234567", fixed={bits[74]: 1, bits[83:81]: 7}, variant="x"),
     Form("IMAD.HI", 0x027, WIDE, FIXED, (Rd, PdOptional, Ra, _FACTOR, _HIGH), (UNSIGNED,),

@@ -47,7 +47,7 @@ _RaByte = Register(
 FORMS = [
     Form("MOV", 0x002, ALU, FIXED, (Rd, Flexible("X", HEX), _MASK), (), "1456"),
     # predicates as bits of one byte of a register, under a mask
-    Form("P2R", 0x003, ALU, FIXED, (Rd, AllPredicates(READ), Ra, Flexible("X", HEX)), (Modifier("byte", bits[77:76], BYTES),), "1456"),
+    Form("P2R", 0x003, ALU, FIXED, (Rd, AllPredicates(READ), Ra, Flexible("X", HEX, signed=True)), (Modifier("byte", bits[77:76], BYTES),), "1456"),
     Form("R2P", 0x004, ALU, FIXED, (AllPredicates(WRITE), _RaByte, Flexible("X", HEX)), (), "1456"),
 ]
 # fmt: on
