@@ -3,13 +3,13 @@
 A block is a run of instructions entered at its first and left at its last.  A node is a block in a call
 context (the return site of the innermost call), so that a return goes back to the caller that called.
 Guarded branches, branches with a second predicate and `.DIV` also fall through.  A call whose callee never
-returns is a jump.  A jump through a register may go to the start of every block, or to the targets given.
+returns is a jump.  A jump through a register may go to the targets given for it, else to the start of every block.
 `BSSY` names the place where threads meet again and transfers nothing; nor do BSYNC, BREAK, WARPSYNC, YIELD.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coppelius.check.facts import Facts
@@ -44,15 +44,15 @@ class Graph:
         return found
 
 
-def graph_of(facts: Sequence[Facts], targets: Sequence[int] | None = None) -> Graph:
-    """The graph of a program; `targets`: ordinals that jumps through registers may go to, where known."""
+def graph_of(facts: Sequence[Facts], targets: Mapping[int, Sequence[int]] | None = None) -> Graph:
+    """The graph of a program; `targets`: where each jump through a register may go, by ordinal, where known."""
     return _Builder(facts, targets).build()
 
 
-def leaders_of(facts: Sequence[Facts]) -> list[int]:
-    """Ordinals at which a block starts, in order."""
+def leaders_of(facts: Sequence[Facts], targets: Sequence[int] = ()) -> list[int]:
+    """Ordinals at which a block starts, in order; `targets`: of jumps through registers."""
     count = len(facts)
-    starts = {0} if count else set()
+    starts = {0, *targets} if count else set()
     for i, f in enumerate(facts):
         if f.flow != PLAIN:
             starts.add(i + 1)
@@ -62,13 +62,13 @@ def leaders_of(facts: Sequence[Facts]) -> list[int]:
 
 
 class _Builder:
-    def __init__(self, facts: Sequence[Facts], targets: Sequence[int] | None) -> None:
+    def __init__(self, facts: Sequence[Facts], targets: Mapping[int, Sequence[int]] | None) -> None:
         self.facts = facts
-        starts = leaders_of(facts)
+        self.targets = targets or {}
+        starts = leaders_of(facts, [t for known in self.targets.values() for t in known])
         self.block_at = {start: i for i, start in enumerate(starts)}
         ends = [*starts[1:], len(facts)][: len(starts)]
         self.graph = Graph(list(zip(starts, ends, strict=True)))
-        self.indirect = [self.block_at[t] for t in targets if t in self.block_at] if targets else range(len(starts))
         self.returns = self._returning()
         self.node_of: dict[tuple[int, int], int] = {}
         self.callers: dict[int, set[int]] = {}
@@ -127,7 +127,9 @@ class _Builder:
         if flow == BRANCH:
             self._edge(node, target, context)
         elif flow == INDIRECT:
-            for block in self.indirect:
+            known = self.targets.get(end - 1)
+            blocks = range(len(graph.spans)) if known is None else [self.block_at.get(t) for t in known]
+            for block in blocks:
                 self._edge(node, block, context)
         elif flow == CALL:
             self._call(node, target, following, last.distance is not None)

@@ -15,18 +15,14 @@ from coppelius.check.hazard import Hazard, register_name
 from coppelius.check.shape import (
     BARRIER,
     COPY,
+    COUNTED_QUEUES,
     COUNTED_WAIT,
-    FP64_QUEUE,
     GROUP,
     GROUP_QUEUE,
-    LATE_FP64,
-    LATE_MEMORY,
-    LATE_XU,
     PLAIN,
     PLAIN_WAIT,
+    QUEUES,
     SHARED_ACCESS,
-    SHARED_QUEUE,
-    XU_QUEUE,
 )
 
 CHECK = "scoreboard"
@@ -34,8 +30,6 @@ NO_SCOREBOARD = 7
 RESULT, LATE, COPIED = 0, 1, 2
 
 BITS = tuple(tuple(s for s in range(6) if mask >> s & 1) for mask in range(64))
-_ORDERED = (SHARED_QUEUE, XU_QUEUE, FP64_QUEUE, GROUP_QUEUE, LATE_MEMORY, LATE_XU, LATE_FP64)
-_QUEUES = LATE_FP64 + 1
 _NEVER = 1 << 30
 
 # (kind, register key, ordinal) -> (scoreboards that cover it, younger producers on its own scoreboard)
@@ -64,10 +58,12 @@ class Scan:
     def __init__(self, facts: Sequence[Facts], entry: State | None = None) -> None:
         self.facts = facts
         self.last_wait = [-1] * 6
-        self.covered = [-2] * _QUEUES
-        self.last_set = [[-2] * _QUEUES for _ in range(6)]
+        self.covered = [-2] * QUEUES
+        # scoreboard -> queue -> its last producer since the last wait
+        self.last_set: list[dict[int, int]] = [{} for _ in range(6)]
         self.setters: dict[tuple[int, int], list[int]] = {}
-        self.counted: dict[tuple[int, int], tuple[int, int]] = {}
+        # (queue, scoreboard) -> producers before this block that a counted wait lets pass
+        self.counted: dict[tuple[int, int], int] = {}
         self.last_barrier = -1
         self.first_commit = NO_SCOREBOARD
         self.results: dict[int, list[Item]] = {}
@@ -105,12 +101,15 @@ class Scan:
                 self._forget_copies(f)
 
     def _wait(self, i: int, mask: int) -> None:
+        covered = self.covered
         for s in BITS[mask]:
             self.last_wait[s] = i
             row = self.last_set[s]
-            for queue in _ORDERED:
-                if row[queue] > self.covered[queue]:
-                    self.covered[queue] = row[queue]
+            if row:
+                for queue, position in row.items():
+                    if queue and position > covered[queue]:
+                        covered[queue] = position
+                row.clear()
 
     def _special(self, i: int, f: Facts) -> None:
         if f.meaning == BARRIER:
@@ -131,11 +130,13 @@ class Scan:
         self._wait(i, mask)
         if f.meaning != COUNTED_WAIT or not count:
             return
-        for queue in (SHARED_QUEUE, XU_QUEUE, GROUP_QUEUE):
+        for queue in COUNTED_QUEUES:
             setters = self.setters.get((queue, scoreboard), [])
-            done = setters[-count - 1] if len(setters) > count else -2
-            before, rest = self.counted.get((queue, scoreboard), (-2, _NEVER))
-            self.counted[queue, scoreboard] = (max(before, done), min(rest, count - len(setters)))
+            if len(setters) > count:
+                # this one is done, and with it all of its queue before
+                self.covered[queue] = max(self.covered[queue], setters[-count - 1])
+            rest = self.counted.get((queue, scoreboard), _NEVER)
+            self.counted[queue, scoreboard] = min(rest, count - len(setters))
 
     def _commit(self, i: int, scoreboard: int) -> None:
         if scoreboard == NO_SCOREBOARD:
@@ -171,10 +172,7 @@ class Scan:
                 return False
         if queue and self.covered[queue] >= position:
             return False
-        if self.counted and (queue, own) in self.counted:
-            done, rest = self.counted[queue, own]
-            return done < position if position >= 0 else rest > younger
-        return True
+        return position >= 0 or not self.counted or self.counted.get((queue, own), _NEVER) > younger
 
     def _touch_result(self, i: int, f: Facts, key: int) -> None:
         left = [item for item in self.results[key] if self.alive(item)]
@@ -219,13 +217,14 @@ class Scan:
         if late_mask:
             if write_bit:
                 self.last_set[write][queue] = self.last_set[write][late] = i
-                self.setters.setdefault((queue, write), []).append(i)
+                for kind in (queue, late):
+                    self.setters.setdefault((kind, write), []).append(i)
             if read != NO_SCOREBOARD:
                 self.last_set[read][late] = i
         for key in f.results:
             self.results.setdefault(key, []).append(Item(i, write_bit, queue, i, write, 0))
         for key in f.late:
-            self.late.setdefault(key, []).append(Item(i, late_mask, late, i, read, 0))
+            self.late.setdefault(key, []).append(Item(i, late_mask, late, i, late_own(f), 0))
 
     def left(self) -> State:
         """The items in flight at the block's end."""
@@ -243,7 +242,7 @@ class Scan:
     def _leaving(self, item: Item) -> tuple[int, int]:
         mask = item.mask
         for s in range(6):
-            if item.queue and self.last_set[s][item.queue] > item.position:
+            if item.queue and self.last_set[s].get(item.queue, -2) > item.position:
                 mask |= 1 << s
         after = self.setters.get((item.queue, item.own), ())
         return mask, min(63, item.younger + sum(p > item.position for p in after))
@@ -273,12 +272,17 @@ def _remedy(item: Item, which: str) -> str:
     return f"wait for its scoreboard SB{bit} here or before"
 
 
+def late_own(f: Facts) -> int:
+    """The scoreboard that says a late read is done: the result's where there is one."""
+    return f.read_barrier if f.write_barrier == NO_SCOREBOARD else f.write_barrier
+
+
 def queue_and_own(f: Facts, kind: int, mask: int) -> tuple[int, int]:
     """The queue whose order covers an item of this instruction, and the scoreboard that counts it."""
     if kind == RESULT:
         return f.queue, f.write_barrier
     if kind == LATE:
-        return f.late_queue, f.read_barrier
+        return f.late_queue, late_own(f)
     return (GROUP_QUEUE, mask.bit_length() - 1) if mask else (0, NO_SCOREBOARD)
 
 
@@ -298,17 +302,16 @@ class Summary(NamedTuple):
 
 def summarise(scan: Scan, written: frozenset[int]) -> Summary:
     """The summary of a block that `scan` has run over with nothing coming in; `written`: registers it overwrites."""
-    added = [0] * _QUEUES
+    added = [0] * QUEUES
     for s in range(6):
-        for queue in _ORDERED:
-            if scan.last_set[s][queue] >= 0:
-                added[queue] |= 1 << s
+        for queue in scan.last_set[s]:
+            added[queue] |= 1 << s if queue else 0
     return Summary(
         sum(1 << s for s in range(6) if scan.last_wait[s] >= 0),
         tuple(scan.covered),
         tuple(added),
         scan.last_barrier >= 0,
-        {key: rest for key, (_, rest) in scan.counted.items()},
+        dict(scan.counted),
         {key: len(found) for key, found in scan.setters.items()},
         written,
         scan.first_commit,

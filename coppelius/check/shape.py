@@ -27,14 +27,18 @@ _STATELESS = {"R": 255, "UR": 63, "P": 7, "UP": 7, "B": -1}
 PLAIN, BRANCH, EXIT, CALL, RETURN, INDIRECT, TRAP = range(7)
 
 # queues whose results come back in the order they went in
-NO_QUEUE, SHARED_QUEUE, XU_QUEUE, FP64_QUEUE, GROUP_QUEUE = range(5)
+NO_QUEUE, SHARED_QUEUE, XU_QUEUE, FP64_QUEUE, TEXTURE_QUEUE, GROUP_QUEUE = range(6)
 # queues whose operands are read in the order they went in
-LATE_MEMORY, LATE_XU, LATE_FP64 = 5, 6, 7
+LATE_MEMORY, LATE_XU, LATE_FP64, LATE_TEXTURE, LATE_REDUX = range(6, 11)
+QUEUES = LATE_REDUX + 1
+# queues that a counted wait (DEPBAR.LE) tells apart, the oldest done first
+COUNTED_QUEUES = (SHARED_QUEUE, XU_QUEUE, FP64_QUEUE, TEXTURE_QUEUE, GROUP_QUEUE, LATE_XU, LATE_FP64, LATE_TEXTURE)
 
 # what an instruction means to the scoreboard checker beyond its registers
 NOTHING, BARRIER, COUNTED_WAIT, PLAIN_WAIT, COPY, GROUP, SHARED_ACCESS = range(7)
 
 _IN_ORDER = frozenset(("SHFL", "LDS", "LDSM", "STS", "MOVM"))
+_TEXTURE = frozenset(("TEX", "TLD", "TLD4", "TXD", "TXQ", "TMML"))
 _ENDS = {"EXIT": EXIT, "RET": RETURN, "BPT": TRAP, "KILL": TRAP, "CALL": CALL} | dict.fromkeys(
     ("BRX", "BRXU", "JMP", "JMX", "JMXU"), INDIRECT
 )
@@ -234,6 +238,8 @@ def _queue(encoding: Encoding) -> int:
         return SHARED_QUEUE
     if kind == "LDGDEPBAR":
         return GROUP_QUEUE
+    if kind in _TEXTURE:
+        return TEXTURE_QUEUE
     if encoding.latency != VARIABLE:
         return NO_QUEUE
     return {XU: XU_QUEUE, FP64: FP64_QUEUE}.get(encoding.pipe, NO_QUEUE)
@@ -241,7 +247,12 @@ def _queue(encoding: Encoding) -> int:
 
 def _late_queue(encoding: Encoding) -> int:
     """The queue whose order its operand reads may rely on."""
-    if encoding.pipe in (MEMORY, SHARED) or latency.stem(encoding) in _IN_ORDER:
+    kind = latency.stem(encoding)
+    if kind in _TEXTURE:
+        return LATE_TEXTURE
+    if kind == "REDUX":
+        return LATE_REDUX
+    if encoding.pipe in (MEMORY, SHARED) or kind in _IN_ORDER:
         return LATE_MEMORY
     if encoding.latency != VARIABLE:
         return NO_QUEUE

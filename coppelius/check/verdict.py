@@ -30,11 +30,15 @@ MOST_NOTES = 100
 
 
 def judge(
-    material: bytes, declaration: Mapping[str, Any], *, table: Table | None = None, targets: Sequence[int] | None = None
+    material: bytes,
+    declaration: Mapping[str, Any],
+    *,
+    table: Table | None = None,
+    targets: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[str, Any]:
     """The verdict.  `declaration`: registers (None: the demand), shared_bytes, block_x, half, each optional.
 
-    `targets`: byte offsets that jumps through registers may go to, where known.
+    `targets`: where each jump through a register may go, by byte offset, where known.
     """
     table = table or sm86()
     words = _words(material)
@@ -43,7 +47,7 @@ def judge(
     if undecoded or not len(words):
         return _verdict(_undecodable(table, words, undecoded), [], decoded, 0)
     facts = facts_of(decoded, words)
-    graph = graph_of(facts, None if targets is None else [t // WORD_BYTES for t in targets])
+    graph = graph_of(facts, _ordinals(targets or {}))
     demand = resources.register_demand(decoded)
     shared = shared_use.shared_use(facts, graph, declaration)
     hazards = [
@@ -58,6 +62,10 @@ def judge(
 def schedule_hazards(facts: Sequence[Facts], graph: Graph) -> list[Hazard]:
     """Both schedule checks."""
     return [*scoreboard.scoreboard_hazards(facts, graph), *fixed_latency.fixed_latency_hazards(facts, graph)]
+
+
+def _ordinals(targets: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    return {at // WORD_BYTES: [t // WORD_BYTES for t in known] for at, known in targets.items()}
 
 
 def _words(material: bytes) -> Words:

@@ -3,7 +3,7 @@
 Three lines a hazard; exit status 1 where there is one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def check_command(
 
 
 # file, kernel, words, what the container declares, jump targets
-_Kernel = tuple[str, str, bytes, dict[str, Any], list[int] | None]
+_Kernel = tuple[str, str, bytes, dict[str, Any], Mapping[int, Sequence[int]]]
 
 
 def _kernels(path: Path, raw: bool) -> list[_Kernel]:
@@ -61,14 +61,14 @@ def _kernels(path: Path, raw: bool) -> list[_Kernel]:
     if head == b".target":
         from coppelius.program.encoding import encode_listing
 
-        return [(path.name, path.stem, encode_listing(path.read_text(encoding="utf-8")), {}, None)]
+        return [(path.name, path.stem, encode_listing(path.read_text(encoding="utf-8")), {}, {})]
     from coppelius.container.reader import read_kernels
 
     found: list[_Kernel] = []
     for kernel in read_kernels(path, raw=raw):
-        targets = [offset for branch in kernel.indirect_branches for offset in branch.targets]
+        targets = {branch.offset: branch.targets for branch in kernel.indirect_branches}
         declared = {"registers": kernel.registers} if kernel.registers else {}
-        found.append((path.name, kernel.name, kernel.code, declared, targets or None))
+        found.append((path.name, kernel.name, kernel.code, declared, targets))
     return found
 
 

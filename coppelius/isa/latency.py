@@ -157,11 +157,11 @@ fixed.u     1p         1p     1p
 # A false guard on the first writer lets the second go sooner only where the table says so (published).
 WAW_AFTER_PREDICATED = {("datapath.u", "queue.u"): 4}
 
-_TENSOR_16 = ("HMMA.1688", "HMMA.1684", "IMMA.16816", "IMMA.8816")
+_TENSOR_16 = ("HMMA.1688", "HMMA.1684", "IMMA.16816", "IMMA.8816", "IMMA.16832.S4", "IMMA.16832.U4")
 # published and mined: least stalls that instructions of these kinds carry to be effective at all
 _MINIMUM_STALL = {"DEPBAR": 4}
 # address and data of these are ready as early as those of MUFU (mined)
-_LIGHT = ("LDC", "R2UR", "REDUX", "MATCH", "WARPSYNC", "RET", "CALL", "BRX", "JMX")
+_LIGHT = ("LDC", "R2UR", "REDUX", "MATCH", "WARPSYNC", "RET", "CALL", "BRX", "JMX", "SULD", "SUST", "SURED", "SUATOM")
 _MEMORY_PIPES = frozenset(("memory", "shared"))
 _UNIFORM_MOVES = ("ULDC", "UMOV", "VOTEU")
 _FIXED_PIPES = frozenset((ALU, FMA, WIDE, HALF, TENSOR, UNIFORM))

@@ -1,6 +1,6 @@
 """Fixtures of the checkers' tests: programs written as listings, control words included."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -42,7 +42,7 @@ def facts_from() -> Callable[[str], list[Facts]]:
 def hazards(facts_from: Callable[[str], list[Facts]]) -> Callable[..., list[Hazard]]:
     """Listing lines -> the hazards of both schedule checks."""
 
-    def found(text: str, targets: Sequence[int] | None = None) -> list[Hazard]:
+    def found(text: str, targets: Mapping[int, Sequence[int]] | None = None) -> list[Hazard]:
         facts = facts_from(text)
         graph = graph_of(facts, targets)
         return [*scoreboard_hazards(facts, graph), *fixed_latency_hazards(facts, graph)]

@@ -1,6 +1,6 @@
 """The control-flow graph, as exact edges between instructions: every way control may go, and no other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -10,7 +10,7 @@ from coppelius.check.flow import graph_of
 FactsFrom = Callable[[str], list[Facts]]
 
 
-def edges(facts: list[Facts], targets: Sequence[int] | None = None) -> dict[int, list[int]]:
+def edges(facts: list[Facts], targets: Mapping[int, Sequence[int]] | None = None) -> dict[int, list[int]]:
     """Block start -> starts of the blocks after it, over all contexts; reachable code only."""
     graph = graph_of(facts, targets)
     found: dict[int, set[int]] = {}
@@ -59,7 +59,7 @@ def test_shape(shape: str, facts_from: FactsFrom) -> None:
 
 def test_given_targets_bound_a_jump_by_register(facts_from: FactsFrom) -> None:
     facts = facts_from(program("BRX R2 -0x10", "NOP", "@P0 BRA 0x10", "EXIT"))
-    assert edges(facts, [3]) == {0: [3], 3: []}
+    assert edges(facts, {0: [3]}) == {0: [3], 3: []}
 
 
 def test_a_return_goes_to_its_own_caller(facts_from: FactsFrom) -> None:
