@@ -130,16 +130,19 @@ class Engine:
                 f"(it ends at {len(self.program) * 16:#x})"
             )
         operation = Operation(self.machine, self.program, place)
-        control = CONTROL_BINDERS.get(operation.mnemonic)
-        if control is not None:
-            return Bound(operation, operation.guard(), None, control(operation))
-        binder = BINDERS.get(operation.mnemonic)
-        if binder is None:
-            raise Refusal(
-                f"{self.machine.kernel}+{place * 16:#06x} {operation.text}: the emulator has no meaning for "
-                f"{operation.mnemonic}; add it to coppelius/emulator/semantics"
-            )
-        return Bound(operation, operation.guard(), binder(operation), None)
+        control, binder = CONTROL_BINDERS.get(operation.mnemonic), BINDERS.get(operation.mnemonic)
+        here = f"{self.machine.kernel}+{place * 16:#06x} {operation.text}: the emulator has no meaning for"
+        if control is None and binder is None:
+            raise Refusal(f"{here} {operation.mnemonic}; add it to coppelius/emulator/semantics")
+        bound = Bound(
+            operation,
+            operation.guard(),
+            None if binder is None else binder(operation),
+            None if control is None else control(operation),
+        )
+        if operation.unknown():
+            raise Refusal(f"{here} {' '.join(operation.unknown())} of {operation.mnemonic}")
+        return bound
 
     def _endless(self, place: int, group: Group) -> None:
         here = self.bound[place].operation

@@ -41,6 +41,8 @@ _MAGNITUDE = np.uint32(0x7FFFFFFF)
 _HALF_SIGN = np.uint16(0x8000)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
+# suffixes that change no value: cache and order of memory, what the rows split by address say anyway
+_HINTS = frozenset(("E", ".E", "EVICT", "ORDER", "LTC", "ACCESS", "DEFER", "SEM", "SCOPE", "LEVEL", ".PACK_AB"))
 ZERO = np.zeros((1, 1), dtype=np.uint32)
 TRUE = np.ones((1, 1), dtype=np.bool_)
 
@@ -55,6 +57,7 @@ class Operation:
         self.instruction: Instruction = program[ordinal]
         self.encoding = self.instruction.encoding
         self.mnemonic = self.encoding.mnemonic
+        self._asked: set[str] = set()
         self._slots: dict[str, Slot] = {s.name: s for s in self.encoding.operands}
         for slot in self.encoding.operands:
             if isinstance(slot, LabelVia | OffsetVia):
@@ -69,6 +72,7 @@ class Operation:
 
     def field(self, name: str, default: int | None = None) -> int:
         """A field's value; `default` where this form has none (without a default, that is refused)."""
+        self._asked.add(name)
         if name in self.encoding.column:
             return self.instruction[name]
         if default is None:
@@ -80,6 +84,7 @@ class Operation:
 
     def suffix(self, name: str) -> str:
         """The text of a modifier, without its dot: "RZ"; empty where this form has none."""
+        self._asked.add(name)
         for modifier in self.encoding.modifiers:
             if modifier.name == name and modifier.fields:
                 return modifier.suffixes[self.instruction[name]].lstrip(".")
@@ -87,12 +92,34 @@ class Operation:
 
     def marked(self, text: str) -> bool:
         """Whether every instruction of this row has that suffix: ".X"."""
+        self._asked.add(text)
         return any(isinstance(m, Suffix) and m.text == text for m in self.encoding.modifiers)
 
     @property
     def marks(self) -> str:
         """The suffixes that every instruction of this row has, one after another."""
+        self._asked.update(m.name for m in self.encoding.modifiers if isinstance(m, Suffix))
         return "".join(m.text for m in self.encoding.modifiers if isinstance(m, Suffix))
+
+    def flag(self, name: str) -> bool:
+        """Whether the instruction has that suffix, by its own field or by its row: "SAT"."""
+        return self.marked(f".{name}") or bool(self.field(name, 0))
+
+    def ignore(self, *names: str) -> None:
+        """These suffixes make no difference to the result."""
+        self._asked.update(names)
+
+    def unknown(self) -> list[str]:
+        """Suffixes that the meaning did not ask for and that are no mere hints."""
+        found = []
+        for modifier in self.encoding.modifiers:
+            if modifier.name in self._asked or modifier.name in _HINTS:
+                continue
+            if isinstance(modifier, Suffix) and modifier.text:
+                found.append(modifier.text)
+            elif modifier.fields and modifier.suffixes[self.instruction[modifier.name]]:
+                found.append(modifier.suffixes[self.instruction[modifier.name]])
+        return found
 
     @property
     def unsigned(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coppelius.container.cubin import Kernel
-from coppelius.container.reader import read_kernels
+from coppelius.container.cubin import Cubin, Kernel, read_cubin
 from coppelius.emulator.launch import Report, launch
 from coppelius.emulator.memory import Memory
 from coppelius.emulator.parameters import pack_naturally
@@ -22,17 +22,34 @@ VARIANTS = ("O3", "O0", "spill", "newer")
 
 
 @cache
-def kernels_of(variant: str, source: str) -> dict[str, Kernel]:
-    """The kernels of one cubin, by name."""
-    return {k.name: k for k in read_kernels(CUBINS / variant / f"{source}.cubin")}
+def cubin_of(variant: str, source: str) -> Cubin:
+    """One cubin of tests/data/cuda."""
+    return read_cubin((CUBINS / variant / f"{source}.cubin").read_bytes())
+
+
+def linked_banks(cubin: Cubin, kernel: Kernel, memory: Memory) -> dict[int, bytes]:
+    """The kernel's constant banks but bank 0, with the addresses of the module's globals, which get their places."""
+    places = {}
+    for data in cubin.globals:
+        array = np.frombuffer(data.data or bytes(data.size), np.uint8).copy()
+        base = memory.place(array, data.name)
+        places.update({symbol.name: base + symbol.value for symbol in data.symbols})
+    banks = {}
+    for bank in kernel.constants:
+        patched = bytearray(bank.data)
+        for r in bank.relocations:
+            struct.pack_into("<Q", patched, r.offset, places[r.symbol] + r.addend)
+        banks[bank.bank] = bytes(patched)
+    banks.pop(0)
+    return banks
 
 
 def run_kernel(
     source: str, name: str, grid: Any, block: Any, *values: Any, variant: str = "O3", shared: int = 0, **options: Any
 ) -> Report:
     """Launches a kernel; arrays are buffers in place, numpy scalars keep their size."""
-    kernel = kernels_of(variant, source)[name]
-    memory = options.pop("memory", None) or Memory()
+    cubin, memory = cubin_of(variant, source), Memory()
+    kernel = next(k for k in cubin.kernels if k.name == name)
     return launch(
         kernel.code,
         grid=_three(grid),
@@ -40,7 +57,7 @@ def run_kernel(
         parameters=pack_naturally(values, memory),
         memory=memory,
         shared_bytes=kernel.shared + shared,
-        constants={c.bank: c.data for c in kernel.constants if c.bank != 0},
+        constants=linked_banks(cubin, kernel, memory),
         kernel=name,
         **options,
     )

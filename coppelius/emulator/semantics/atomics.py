@@ -176,6 +176,7 @@ def atomic(op: Operation) -> Step:
 
     Float operands at generic addresses work in global memory alone; Pd says where (# read from ptxas's fallback).
     """
+    op.ignore(".CAS")
     return _bind(op, op.suffix("OP"), op.suffix("TYPE") or "U32", compare=op.has("new"))
 
 

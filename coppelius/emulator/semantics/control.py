@@ -31,8 +31,9 @@ Target = Callable[["Engine", Group], None]
 
 
 @executes("NOP", "YIELD", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "PMTRIG", "LDGDEPBAR", "DEPBAR", "NANOSLEEP")
-def nothing(_: Operation) -> Step:
+def nothing(op: Operation) -> Step:
     """Order of memory and time: every access is done when its instruction is."""
+    op.ignore(*(m.name for m in op.encoding.modifiers))
     return lambda _: None
 
 
@@ -68,7 +69,14 @@ def bra(op: Operation) -> ControlStep:
     target = _target(op)
     if op.has("mask"):
         return _branch_by_mask(op, target)
+    _uniform_hint(op)
     return _branch(op, lambda engine, taken: engine.push(target, taken))
+
+
+def _uniform_hint(op: Operation) -> None:
+    """.U promises that a warp's threads agree, which changes nothing here; .DIV and .CONV without a mask do."""
+    if op.instruction.get("MODE") in (0, 1):
+        op.ignore("MODE")
 
 
 def _branch_by_mask(op: Operation, target: int) -> ControlStep:
@@ -88,12 +96,14 @@ def _branch_by_mask(op: Operation, target: int) -> ControlStep:
 
 @controls("EXIT", "KILL")
 def exit_(op: Operation) -> ControlStep:
+    op.ignore("MODE")
     return _branch(op, lambda engine, taken: engine.leave(taken))
 
 
 @controls("BPT")
 def trap(op: Operation) -> ControlStep:
     """A trap ends the launch."""
+    op.ignore("MODE")
 
     def go(engine: Engine, taken: Group) -> None:
         engine.machine.report(op, "trap", "the kernel trapped", warps=taken.warps, lanes=taken.active)
@@ -110,6 +120,8 @@ def indirect(op: Operation) -> ControlStep:
     """
     if op.has("mask"):
         raise Refusal(f"{op.encoding.name}: the emulator has no meaning for this form")
+    op.ignore(".ABS", ".REL", "NOINC", "NODEC")
+    _uniform_hint(op)
     return _branch(op, _indirect(op))
 
 
@@ -186,6 +198,7 @@ def bsync(op: Operation) -> ControlStep:
 
 @controls("WARPSYNC")
 def warpsync(op: Operation) -> ControlStep:
+    op.ignore("EXCLUSIVE")
     mask = op.word("B")
 
     def go(engine: Engine, group: Group) -> None:

@@ -55,8 +55,8 @@ def f2f(op: Operation) -> Step:
 def f2fp(op: Operation) -> Step:
     a, b, d = op.float32("A"), op.float32("B"), op.destination()
     target = BF16 if "BF16" in op.suffix("TYPE") or op.field("BF16", 0) else F16
-    rounding, relu = _rounding(op), bool(op.field("RELU", 0))
-    satfinite = bool(op.field("SATFINITE", 0))
+    rounding, relu = _rounding(op), op.flag("RELU")
+    satfinite = op.flag("SATFINITE")
 
     def step(g: Group) -> None:
         d(g, convert.f2fp(a(g), b(g), target, rounding, relu=relu, satfinite=satfinite))
@@ -70,7 +70,7 @@ def f2i(op: Operation) -> Step:
     width, signed = int(kind[1:]), kind[0] == "S"
     source = _FORMATS[op.marks.strip(".") or "F32"]
     read, write = _source(op, source), _target(op, width)
-    rounding, ftz, ntz = _rounding(op), flushes(op), bool(op.field("NTZ", 0))
+    rounding, ftz, ntz = _rounding(op), flushes(op), op.flag("NTZ")
 
     def step(g: Group) -> None:
         write(g, convert.f2i(read(g), source, width, signed=signed, rounding=rounding, ftz=ftz, ntz=ntz))
@@ -104,10 +104,30 @@ def frnd(op: Operation) -> Step:
     return lambda g: write(g, convert.frnd(read(g), fmt, rounding, ftz=ftz))
 
 
+@executes("F2IP")
+def f2ip(op: Operation) -> Step:
+    """Two floats clamped to bytes, A above B, half of C above both."""
+    kind, signed = op.suffix("DST"), op.suffix("DST") == "S8"
+    if op.flag("RELU"):
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for .RELU ({kind})")
+    a, b, c, d = op.float32("A"), op.float32("B"), op.word("C"), op.destination()
+    rounding, ntz, shift = _rounding(op), op.flag("NTZ"), np.uint32(16 * op.field("C.half"))
+    op.ignore(".F32")
+
+    def step(g: Group) -> None:
+        high, low = (
+            convert.f2i(x(g), F32, 8, signed=signed, rounding=rounding, ntz=ntz) & np.uint32(0xFF) for x in (a, b)
+        )
+        d(g, high << np.uint32(8) | low | c(g) >> shift << np.uint32(16))
+
+    return step
+
+
 @executes("I2I")
 def i2i(op: Operation) -> Step:
     """A 32-bit integer clamped to a narrower type."""
     kind = op.suffix("DST")
+    op.ignore(".S32.SAT")
     b, d, width, signed = op.integer("B"), op.destination(), int(kind[1:]), kind[0] == "S"
     return lambda g: d(g, convert.i2i(b(g), width, source_signed=True, signed=signed))
 
@@ -116,6 +136,7 @@ def i2i(op: Operation) -> Step:
 def i2ip(op: Operation) -> Step:
     """Two integers clamped and packed, A above B; of bytes, C's lower half above both (# published: PTX cvt.pack)."""
     kind, clamp = op.suffix("DST"), op.suffix("SAT") == "SAT"
+    op.ignore(".S32")
     width, signed = int(kind[1:]), kind[0] == "S"
     if width < 8 or not clamp or op.field("C.place"):
         raise Refusal(f"{op.encoding.name}: the emulator has no meaning for this form")

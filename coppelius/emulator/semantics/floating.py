@@ -9,7 +9,7 @@ import numpy as np
 
 from coppelius.emulator.group import Group
 from coppelius.emulator.numerics import compare, float32
-from coppelius.emulator.numerics.rounding import F32, Rounding
+from coppelius.emulator.numerics.rounding import F32, Rounding, flush
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared import combine, float_compare, flushes, multiply_modes, select
@@ -18,7 +18,7 @@ from coppelius.emulator.semantics.shared import combine, float_compare, flushes,
 @executes("FADD")
 def fadd(op: Operation) -> Step:
     a, b, d = op.float32("A"), op.float32("B"), op.destination()
-    rounding, ftz, sat = Rounding(op.field("RND", 0)), flushes(op), bool(op.field("SAT", 0))
+    rounding, ftz, sat = Rounding(op.field("RND", 0)), flushes(op), op.flag("SAT")
 
     def step(g: Group) -> None:
         d(g, float32.add(a(g), b(g), rounding, ftz=ftz, sat=sat))
@@ -29,7 +29,7 @@ def fadd(op: Operation) -> Step:
 @executes("FMUL")
 def fmul(op: Operation) -> Step:
     a, b, d = op.float32("A"), op.float32("B"), op.destination()
-    rounding, sat = Rounding(op.field("RND", 0)), bool(op.field("SAT", 0))
+    rounding, sat = Rounding(op.field("RND", 0)), op.flag("SAT")
     ftz, fmz = multiply_modes(op)
     # 4 is none; .M2 .M4 .M8 follow, .D2 .D4 .D8 precede
     scale = op.field("SCALE", 4) - 4
@@ -43,7 +43,7 @@ def fmul(op: Operation) -> Step:
 @executes("FFMA")
 def ffma(op: Operation) -> Step:
     a, b, c, d = op.float32("A"), op.float32("B"), op.float32("C"), op.destination()
-    rounding, sat = Rounding(op.field("RND", 0)), bool(op.field("SAT", 0))
+    rounding, sat = Rounding(op.field("RND", 0)), op.flag("SAT")
     ftz, fmz = multiply_modes(op)
 
     def step(g: Group) -> None:
@@ -55,7 +55,7 @@ def ffma(op: Operation) -> Step:
 @executes("FMNMX")
 def fmnmx(op: Operation) -> Step:
     a, b, d, low = op.float32("A"), op.float32("B"), op.destination(), op.predicate("Ps")
-    nan, xorsign, ftz = bool(op.field("NAN", 0)), bool(op.field("XORSIGN", 0)), flushes(op)
+    nan, xorsign, ftz = op.flag("NAN"), op.flag("XORSIGN"), flushes(op)
 
     def step(g: Group) -> None:
         d(g, compare.minimum(a(g), b(g), F32, maximum=~low(g), nan=nan, xorsign=xorsign, ftz=ftz))
@@ -84,4 +84,7 @@ def fset(op: Operation) -> Step:
 
 @executes("FSEL")
 def fsel(op: Operation) -> Step:
-    return select(op, op.float32("A"), op.float32("B"))
+    a, b = op.float32("A"), op.float32("B")
+    if not flushes(op):
+        return select(op, a, b)
+    return select(op, lambda g: flush(a(g), F32), lambda g: flush(b(g), F32))

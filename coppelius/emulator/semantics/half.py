@@ -52,7 +52,7 @@ def _both(op: Operation, names: str, compute: Callable[..., Array], compute_wide
 
 @executes("HADD2", "HADD2.F32")
 def hadd2(op: Operation) -> Step:
-    ftz, sat, fmt = flushes(op), bool(op.field("SAT", 0)), format_of(op)
+    ftz, sat, fmt = flushes(op), op.flag("SAT"), format_of(op)
     return _both(
         op,
         "AB",
@@ -63,7 +63,7 @@ def hadd2(op: Operation) -> Step:
 
 @executes("HMUL2")
 def hmul2(op: Operation) -> Step:
-    (ftz, fmz), sat, fmt = multiply_modes(op), bool(op.field("SAT", 0)), format_of(op)
+    (ftz, fmz), sat, fmt = multiply_modes(op), op.flag("SAT"), format_of(op)
     return _both(
         op,
         "AB",
@@ -74,8 +74,8 @@ def hmul2(op: Operation) -> Step:
 
 @executes("HFMA2", "HFMA2.BF16_V2", "HFMA2.MMA")
 def hfma2(op: Operation) -> Step:
-    (ftz, fmz), sat, fmt = multiply_modes(op), bool(op.field("SAT", 0)), format_of(op)
-    relu = bool(op.field("RELU", 0))
+    (ftz, fmz), sat, fmt = multiply_modes(op), op.flag("SAT"), format_of(op)
+    relu = op.flag("RELU")
     return _both(
         op,
         "ABC",
@@ -87,7 +87,7 @@ def hfma2(op: Operation) -> Step:
 @executes("HMNMX2", "HMNMX2.BF16_V2")
 def hmnmx2(op: Operation) -> Step:
     low = op.predicate("Ps")
-    nan, xorsign, ftz = bool(op.field("NAN", 0)), bool(op.field("XORSIGN", 0)), flushes(op)
+    nan, xorsign, ftz = op.flag("NAN"), op.flag("XORSIGN"), flushes(op)
     fmt = format_of(op)
     a, b, d = op.halves("A"), op.halves("B"), op.destination()
 
@@ -107,7 +107,7 @@ def hsetp2(op: Operation) -> Step:
     a, b, also = op.halves("A"), op.halves("B"), op.predicate("Ps")
     d, d2 = op.destination_predicate("Pd"), op.destination_predicate("Pd2")
     code, ftz, fmt = op.field("CMP"), flushes(op), format_of(op)
-    logic, both = op.suffix("BOOL"), bool(op.field("H_AND", 0))
+    logic, both = op.suffix("BOOL"), op.flag("H_AND")
 
     def step(g: Group) -> None:
         low, high = (compare.compare(x, y, fmt, code, ftz=ftz) for x, y in zip(a(g), b(g), strict=True))

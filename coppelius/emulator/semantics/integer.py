@@ -57,11 +57,13 @@ def _iadd3_carry(op: Operation, *, extended: bool) -> Step:
 def imad(op: Operation) -> Step:
     if op.marked(".X"):
         return _imad_x(op)
+    op.ignore("U32")
     a, b, c, d = op.integer("A"), op.integer("B"), op.integer("C"), op.destination()
     return lambda g: d(g, a(g) * b(g) + c(g))
 
 
 def _imad_x(op: Operation) -> Step:
+    op.ignore("U32")
     a, b, c, d, carry = op.integer("A"), op.integer("B"), op.word("C"), op.destination(), op.predicate("Ps")
     negate = _negated(op, "C")
     return lambda g: d(g, integer.imad_carry(a(g), b(g), c(g), carry(g), negate_c=negate))
@@ -204,7 +206,7 @@ def popc(op: Operation) -> Step:
 @executes("FLO")
 def flo(op: Operation) -> Step:
     b, d, found = op.integer("B"), op.destination(), op.destination_predicate("Pd")
-    signed, shift = not op.unsigned, bool(op.field("SH", 0))
+    signed, shift = not op.unsigned, op.flag("SH")
 
     def step(g: Group) -> None:
         position = bitwise.flo(b(g), signed=signed, shift_amount=shift)

@@ -16,7 +16,7 @@ def lop3(op: Operation) -> Step:
     a, b, c, d = op.integer("A"), op.integer("B"), op.integer("C"), op.destination()
     table, out, also = op.field("LUT"), op.destination_predicate("Pd"), op.predicate("Ps")
     writes = op.has("Pd") and op.field("Pd") != 7
-    conjunction = bool(op.field("PAND", 0))
+    conjunction = op.flag("PAND")
 
     def step(g: Group) -> None:
         result = bitwise.lop3(a(g), b(g), c(g), table)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from coppelius.emulator.group import Group
 from coppelius.emulator.numerics import compare
-from coppelius.emulator.numerics.rounding import Format, flush
+from coppelius.emulator.numerics.rounding import Format
 from coppelius.emulator.operation import Operation, Read
 from coppelius.emulator.registry import Step
 
@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 def flushes(op: Operation) -> bool:
     """Whether the instruction is .FTZ, in a field of its own or in the one shared with FMZ."""
-    return bool(op.field("FTZ", 0)) or "FTZ" in op.suffix("FMZ")
+    return op.flag("FTZ") or "FTZ" in op.suffix("FMZ")
 
 
 def multiply_modes(op: Operation) -> tuple[bool, bool]:
@@ -60,6 +60,3 @@ def float_compare(op: Operation, a: Read, b: Read, fmt: Format) -> Step:
     """FSETP and DSETP."""
     code, ftz = op.field("CMP"), flushes(op)
     return write_comparison(op, lambda g: compare.compare(a(g), b(g), fmt, code, ftz=ftz), op.suffix("BOOL"))
-
-
-__all__ = ["combine", "float_compare", "flush", "flushes", "multiply_modes", "select", "write_comparison"]

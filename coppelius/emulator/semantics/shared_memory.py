@@ -68,7 +68,7 @@ def ldgsts(op: Operation) -> Step:
     (# read from ptxas: `cp.async ..., 16, n` adds 16 - n to the address)."""
     target, source = address_of(op, "shared", wide=False), address_of(op, "address", wide=True)
     size, _ = access_size(op)
-    wanted, fill = op.predicate("Ps"), bool(op.field("ZFILL", 0))
+    wanted, fill = op.predicate("Ps"), op.flag("ZFILL")
     low = np.uint64(size - 1)
 
     def step(g: Group) -> None:

@@ -81,7 +81,7 @@ def imma(op: Operation) -> Step:
     rows = 8 if shape == "8816" else 16
     depth = {"8816": 16, "16816": 16, "16832": 32}[shape]
     signed_a, signed_b = (kind.startswith("S") for kind in kinds)
-    sat = bool(op.field("SAT", 0))
+    sat = op.flag("SAT")
     a, b = fragment(op, "A", rows * depth // 128), fragment(op, "B", depth // 16)
     width = rows // 4
     c, write = fragment(op, "C", width), scatter(op, width)
