@@ -178,7 +178,7 @@ def test_no_word_can_be_two_rows() -> None:
 
 def test_every_row_at_the_extremes_of_its_fields() -> None:
     words = np.concatenate([extremes(e) for e in sm86().encodings])
-    found = differences(words, parse_each=5)
+    found = differences(words, parse_each=9)
     assert not found, report(found)
 
 
@@ -192,7 +192,7 @@ def test_a_flipped_bit_is_refused_or_prints_alike() -> None:
     rng = Random(86)
     rows = rng.sample(sm86().encodings, min(FLIPPED_ROWS, len(sm86().encodings)))
     examples = np.concatenate([random_words(e, seeded(e, 1), 1) for e in rows])
-    found = differences(flips(examples), parse_each=7)
+    found = differences(flips(examples), parse_each=15)
     assert not found, report(found)
 
 
