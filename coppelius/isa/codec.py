@@ -31,6 +31,8 @@ class Decoded:
 
     def groups(self) -> list[tuple[Encoding, npt.NDArray[np.intp]]]:
         """(encoding, ordinals of its words) for each encoding present."""
+        if not len(self.uids):
+            return []
         order = np.argsort(self.uids, kind="stable")
         sorted_uids = self.uids[order]
         starts = np.flatnonzero(np.diff(sorted_uids, prepend=np.int16(-2)))
