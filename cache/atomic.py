@@ -10,6 +10,7 @@ in the saved state show what was lost.  A killed writer leaves a partial file; `
 """
 
 import hashlib
+import itertools
 import os
 import shutil
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from pathlib import Path
 
 PARTIAL = ".partial"  # the folder of files being written, one for a build folder
 LINK = ".release"
+_numbers = itertools.count()  # threads of one process write at once
 
 
 def digest(content: bytes) -> str:
@@ -27,7 +29,7 @@ def write(path: Path, content: bytes, scratch: Path) -> None:
     """Gives `path` this content; `scratch` is a folder on the same file system."""
     scratch.mkdir(parents=True, exist_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = scratch / f"{os.getpid()}-{path.name}"
+    partial = scratch / f"{os.getpid()}-{next(_numbers)}"
     partial.write_bytes(content)
     partial.replace(path)
 

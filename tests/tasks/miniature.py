@@ -99,6 +99,7 @@ class Miniature:
             os.dup2(log, 2)
             sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
             sys.stderr = os.fdopen(2, "w", closefd=False)
+            sys.dont_write_bytecode = False  # as it is for a user: stale bytecode must be there to be refused
             doit.cmd_run.opt_outfile["default"] = sys.stdout  # bound when doit was imported
             for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
                 del sys.modules[name]
