@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from coppelius.check.shape import KEY_BASE, NOTHING, PLAIN, Read, Shape, Written, shape_of
 from coppelius.isa.codec import Decoded
 from coppelius.isa.control import KEEP, READ_BARRIER, STALL, WAIT, WRITE_BARRIER
@@ -64,24 +66,26 @@ class Facts(NamedTuple):
     values: tuple[int, ...]
 
 
-_CACHE: dict[tuple[str, int, int], Facts] = {}
+# by target, then by the word's sixteen bytes
+_CACHE: dict[str, dict[bytes, Facts]] = {}
 _CACHE_LIMIT = 400_000
 
 
 def facts_of(decoded: Decoded, words: Words) -> list[Facts]:
     """The facts of each word; every word must have decoded."""
     table = decoded.table
-    keys = [(table.target, low, high) for low, high in words.tolist()]
-    missing = {key: i for i, key in enumerate(keys) if key not in _CACHE}
+    known = _CACHE.setdefault(table.target, {})
+    keys: list[bytes] = np.ascontiguousarray(words).view("V16").ravel().tolist()
+    missing = {key: i for i, key in enumerate(keys) if key not in known}
     if missing:
-        if len(_CACHE) + len(missing) > _CACHE_LIMIT:
-            _CACHE.clear()
+        if len(known) + len(missing) > _CACHE_LIMIT:
+            known.clear()
             missing = {key: i for i, key in enumerate(keys)}
         chosen = list(missing.values())
         for key, uid, row in zip(missing, decoded.uids[chosen].tolist(), decoded.values[chosen].tolist(), strict=True):
             encoding = table.encodings[uid]
-            _CACHE[key] = facts(encoding, tuple(row[: len(encoding.fields)]))
-    return [_CACHE[key] for key in keys]
+            known[key] = facts(encoding, tuple(row[: len(encoding.fields)]))
+    return [known[key] for key in keys]
 
 
 def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
@@ -111,7 +115,7 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
         tuple(late),
         tuple(results),
         tuple(prompt),
-        tuple({key for key, _ in reads}.union([w[0] for w in writes])),
+        (*[r[0] for r in reads], *[w[0] for w in writes]),
         bool(results or late or late_bits),
         shape.queue,
         shape.late_queue,

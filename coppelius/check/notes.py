@@ -25,15 +25,14 @@ def notes_of(facts: Sequence[Facts], graph: Graph) -> list[Note]:
 
 
 def _idle_waits(facts: Sequence[Facts]) -> list[Note]:
-    set_somewhere = {f.write_barrier for f in facts} | {f.read_barrier for f in facts}
-    found = []
-    for i, f in enumerate(facts):
-        found += [
-            Note(i, "idle wait", f"SB{s} is waited for and set by nothing")
-            for s in BITS[f.wait]
-            if s not in set_somewhere
-        ]
-    return found
+    somewhere = {f.write_barrier for f in facts} | {f.read_barrier for f in facts}
+    never = sum(1 << s for s in range(6) if s not in somewhere)
+    return [
+        Note(i, "idle wait", f"SB{s} is waited for and set by nothing")
+        for i, f in enumerate(facts)
+        if f.wait & never
+        for s in BITS[f.wait & never]
+    ]
 
 
 def _in_flight(facts: Sequence[Facts], graph: Graph) -> list[Note]:
@@ -44,6 +43,8 @@ def _in_flight(facts: Sequence[Facts], graph: Graph) -> list[Note]:
         counted: list[list[int]] = [[] for _ in range(6)]
         for i in range(first, end):
             f = facts[i]
+            if not (f.wait or f.signals or f.meaning or f.flow):
+                continue
             for s in BITS[f.wait]:
                 counted[s] = []
             if f.meaning == BARRIER or f.flow == EXIT:

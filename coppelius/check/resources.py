@@ -58,13 +58,11 @@ def _highest(encoding: Encoding, access: Access, block: np.ndarray[Any, np.dtype
         name, codes = access.when
         block = block[np.isin(block[:, encoding.column[name]], list(codes))]
     index = block[:, encoding.column[access.field]] >> access.shift
-    if isinstance(access.width, int):
-        width = np.full(len(block), access.width)
-    else:
-        name, widths = access.width
-        codes_of = block[:, encoding.column[name]]
-        width = np.array([widths.get(c, 1) for c in codes_of.tolist()], dtype=np.int64)
     used = index != _STATELESS[access.space]
+    if isinstance(access.width, int):
+        return int(np.max(index, initial=-1, where=used)) + access.width if used.any() else 0
+    name, widths = access.width
+    width = np.array([widths.get(code, 1) for code in block[:, encoding.column[name]].tolist()], dtype=np.int64)
     return int((index + width)[used].max()) if used.any() else 0
 
 

@@ -31,6 +31,7 @@ RESULT, LATE, COPIED = 0, 1, 2
 
 BITS = tuple(tuple(s for s in range(6) if mask >> s & 1) for mask in range(64))
 _NEVER = 1 << 30
+_NOTHING_SET: dict[int, int] = {}
 
 # (kind, register key, ordinal) -> (scoreboards that cover it, younger producers on its own scoreboard)
 State = dict[tuple[int, int, int], tuple[int, int]]
@@ -60,7 +61,7 @@ class Scan:
         self.last_wait = [-1] * 6
         self.covered = [-2] * QUEUES
         # scoreboard -> queue -> its last producer since the last wait
-        self.last_set: list[dict[int, int]] = [{} for _ in range(6)]
+        self.last_set: dict[int, dict[int, int]] = {}
         self.setters: dict[tuple[int, int], list[int]] = {}
         # (queue, scoreboard) -> producers before this block that a counted wait lets pass
         self.counted: dict[tuple[int, int], int] = {}
@@ -70,7 +71,7 @@ class Scan:
         self.late: dict[int, list[Item]] = {}
         self.copies: dict[int, Item] = {}
         self.found: dict[tuple[int, int, str, str], Hazard] = {}
-        for (kind, key, ordinal), (mask, younger) in (entry or {}).items():
+        for (kind, key, ordinal), (mask, younger) in entry.items() if entry else ():
             queue, own = queue_and_own(facts[ordinal], kind, mask)
             item = Item(-1, mask, queue, ordinal, own, younger)
             if kind == COPIED:
@@ -104,12 +105,9 @@ class Scan:
         covered = self.covered
         for s in BITS[mask]:
             self.last_wait[s] = i
-            row = self.last_set[s]
-            if row:
-                for queue, position in row.items():
-                    if queue and position > covered[queue]:
-                        covered[queue] = position
-                row.clear()
+            for queue, position in self.last_set.pop(s, _NOTHING_SET).items():
+                if queue and position > covered[queue]:
+                    covered[queue] = position
 
     def _special(self, i: int, f: Facts) -> None:
         if f.meaning == BARRIER:
@@ -216,11 +214,12 @@ class Scan:
         # one that is skipped still passes its queue: compiled code relies on it (mined)
         if late_mask:
             if write_bit:
-                self.last_set[write][queue] = self.last_set[write][late] = i
+                row = self.last_set.setdefault(write, {})
+                row[queue] = row[late] = i
                 for kind in (queue, late):
                     self.setters.setdefault((kind, write), []).append(i)
             if read != NO_SCOREBOARD:
-                self.last_set[read][late] = i
+                self.last_set.setdefault(read, {})[late] = i
         for key in f.results:
             self.results.setdefault(key, []).append(Item(i, write_bit, queue, i, write, 0))
         for key in f.late:
@@ -241,8 +240,8 @@ class Scan:
 
     def _leaving(self, item: Item) -> tuple[int, int]:
         mask = item.mask
-        for s in range(6):
-            if item.queue and self.last_set[s].get(item.queue, -2) > item.position:
+        for s, row in self.last_set.items():
+            if item.queue and row.get(item.queue, -2) > item.position:
                 mask |= 1 << s
         after = self.setters.get((item.queue, item.own), ())
         return mask, min(63, item.younger + sum(p > item.position for p in after))
@@ -303,8 +302,8 @@ class Summary(NamedTuple):
 def summarise(scan: Scan, written: frozenset[int]) -> Summary:
     """The summary of a block that `scan` has run over with nothing coming in; `written`: registers it overwrites."""
     added = [0] * QUEUES
-    for s in range(6):
-        for queue in scan.last_set[s]:
+    for s, row in scan.last_set.items():
+        for queue in row:
             added[queue] |= 1 << s if queue else 0
     return Summary(
         sum(1 << s for s in range(6) if scan.last_wait[s] >= 0),

@@ -17,6 +17,7 @@ from coppelius.check.facts import Facts, facts_of
 from coppelius.check.flow import Graph, graph_of
 from coppelius.check.hazard import ALONE, Hazard
 from coppelius.check.notes import notes_of
+from coppelius.check.resources import Demand
 from coppelius.isa import codec
 from coppelius.isa.codec import Decoded, decode
 from coppelius.isa.printer import texts
@@ -45,7 +46,7 @@ def judge(
     decoded = decode(table, words)
     undecoded = np.flatnonzero(decoded.uids < 0).tolist()
     if undecoded or not len(words):
-        return _verdict(_undecodable(table, words, undecoded), [], decoded, 0)
+        return _verdict(_undecodable(table, words, undecoded), [], decoded, resources.register_demand(decoded), 0)
     facts = facts_of(decoded, words)
     graph = graph_of(facts, _ordinals(targets or {}))
     demand = resources.register_demand(decoded)
@@ -56,7 +57,7 @@ def judge(
         *shared.hazards,
     ]
     notes = [*notes_of(facts, graph), *shared.notes]
-    return _verdict(hazards, [note.as_json() for note in notes[:MOST_NOTES]], decoded, shared.proved_bytes)
+    return _verdict(hazards, [note.as_json() for note in notes[:MOST_NOTES]], decoded, demand, shared.proved_bytes)
 
 
 def schedule_hazards(facts: Sequence[Facts], graph: Graph) -> list[Hazard]:
@@ -85,12 +86,11 @@ def _undecodable(table: Table, words: Words, ordinals: Sequence[int]) -> list[Ha
 
 
 def _verdict(
-    hazards: Sequence[Hazard], notes: list[dict[str, object]], decoded: Decoded, shared: int
+    hazards: Sequence[Hazard], notes: list[dict[str, object]], decoded: Decoded, demand: Demand, shared: int
 ) -> dict[str, Any]:
     refused = {hazard.check for hazard in hazards}
     # nothing can be said of the schedule of words that do not decode
     checks = {name: "refused" if {name, "words"} & refused else "accepted" for name in CHECKS}
-    demand = resources.register_demand(decoded)
     return {
         "accepted": not hazards,
         "checks": checks,
