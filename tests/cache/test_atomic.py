@@ -19,6 +19,20 @@ def test_a_write_replaces_and_leaves_nothing_beside(tmp_path):
     assert list((tmp_path / ".partial").iterdir()) == []
 
 
+def test_an_interrupted_write_leaves_the_old_content(tmp_path, monkeypatch):
+    atomic.write(tmp_path / "a", b"old", tmp_path / ".partial")
+
+    def half(path, content):
+        with path.open("wb") as file:
+            file.write(content[: len(content) // 2])
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(OSError, match="full"):
+        atomic.write(tmp_path / "a", b"new", tmp_path / ".partial")
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
 def test_publications_replace_one_another(tmp_path):
     for n in range(3):
         atomic.publish(tmp_path, {"a": b"a%d" % n, "b": b"b%d" % n})
