@@ -7,10 +7,12 @@
     group       which warps and lanes stand at one place of the program
     engine      runs the groups: lowest place first, branches, reconvergence, barriers, step limit
     operation   one decoded instruction: readers and writers of its operands by the row's slots
+    access      rows of the register files read and written
     registry    @executes("FADD"): the meaning of each mnemonic
     semantics/  those meanings, file for file with isa/forms
     numerics/   the arithmetic itself, on arrays of bit patterns
-    strict      the schedule honoured: when a result lands, when a source is read
+    strict      the schedule honoured: when a result lands, when a source is read;  flight: what is under way
+    spaces      loads and stores by space, memcheck;  barriers: who may go on
     faults      Finding, Fault
 
 Limits: batches of blocks run one after another, so blocks that wait for each other in both directions

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coppelius.emulator import semantics  # noqa: F401 - importing registers
+from coppelius.emulator.access import Read
 from coppelius.emulator.barriers import Parked, release_barriers, release_convergence
 from coppelius.emulator.group import Group, Words32, ballot, union
 from coppelius.emulator.machine import Machine
-from coppelius.emulator.operation import Operation, Read
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import BINDERS, CONTROL_BINDERS, ControlStep, Step
 from coppelius.isa.refusal import Refusal
 from coppelius.program.program import Program

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coppelius.emulator.access import Read, Write, fixed, joined, nowhere, row_writer, uniform_writer
 from coppelius.emulator.group import Group
 from coppelius.emulator.machine import Machine
 from coppelius.isa.address import AddressOperand, LabelVia, OffsetVia
@@ -33,8 +34,6 @@ from coppelius.isa.values import (
 from coppelius.program.program import Instruction, Program
 
 Array = npt.NDArray[Any]
-Read = Callable[[Group], Array]
-Write = Callable[[Group, Array], None]
 
 _SIGN = np.uint32(0x80000000)
 _MAGNITUDE = np.uint32(0x7FFFFFFF)
@@ -219,7 +218,7 @@ class Operation:
     def float64(self, name: str) -> Read:
         """An f64 operand's bits (uint64) from a pair, a constant pair or the high half as immediate."""
         high = self._signed(name, self.word(name, high=True))
-        return _joined(self.word(name), high)
+        return joined(self.word(name), high)
 
     def integer(self, name: str) -> Read:
         """A 32-bit integer operand; a minus is two's complement, a tilde the complement, bars the magnitude."""
@@ -236,7 +235,7 @@ class Operation:
 
     def integer64(self, name: str) -> Read:
         """A 64-bit integer operand (uint64) from a pair; a minus is two's complement, a tilde the complement."""
-        read = _joined(self.word(name), self.word(name, high=True))
+        read = joined(self.word(name), self.word(name, high=True))
         slot = self.slot(name)
         if not self._flag(slot, "negate"):
             return read
@@ -319,7 +318,7 @@ class Operation:
     def write_register(self, index: int) -> Write:
         """Writes a general register by number."""
         if index == RZ_INDEX:
-            return _nowhere
+            return nowhere
         if self.machine.sink is not None:
             return self.machine.sink("R", index)
         return row_writer(self.machine.registers[index])
@@ -327,7 +326,7 @@ class Operation:
     def write_uniform(self, index: int) -> Write:
         """Writes a uniform register by number; per-lane values must be alike, lane 0 of the mask decides."""
         if index >= len(self.machine.uniform):
-            return _nowhere
+            return nowhere
         if self.machine.sink is not None:
             return self.machine.sink("UR", index)
         return uniform_writer(self.machine.uniform[index])
@@ -335,7 +334,7 @@ class Operation:
     def destination_predicate(self, name: str = "Pd") -> Write:
         """Writes a predicate; PT and an absent operand swallow it."""
         if not self.has(name) or self.field(name) == PT_INDEX:
-            return _nowhere
+            return nowhere
         slot = self.slot(name)
         assert isinstance(slot, Predicate)
         return self.predicate_writer(slot.space, self.field(name))
@@ -356,53 +355,6 @@ class Operation:
         if slot is None:
             raise Refusal(f"{self.encoding.name}: the emulator looks for an address operand")
         return slot
-
-
-def row_writer(row: Array) -> Write:
-    """Stores into a row of a register file under the group's mask."""
-
-    def write(g: Group, value: Array) -> None:
-        if g.mask is None:
-            row[g.select] = value
-        elif isinstance(g.select, slice):
-            np.copyto(row[g.select], value, where=g.mask)
-        else:
-            part = row[g.select]
-            np.copyto(part, value, where=g.mask)
-            row[g.select] = part
-
-    return write
-
-
-def uniform_writer(row: Array) -> Write:
-    """Stores `[warps, 1]` values; of `[warps, 32]` values the first active lane's."""
-
-    def write(g: Group, value: Array) -> None:
-        if value.shape[-1] != 1:
-            value = np.broadcast_to(value, (g.count, value.shape[-1]))
-            lane = np.zeros(g.count, np.intp) if g.mask is None else g.mask.argmax(axis=1)
-            value = value[np.arange(g.count), lane].reshape(-1, 1)
-        if g.mask is None:
-            row[g.select] = value
-            return
-        present = g.mask.any(axis=1, keepdims=True)
-        row[g.select] = np.where(present, value, row[g.select])
-
-    return write
-
-
-def fixed(value: int) -> Read:
-    """A reader of the same 32 bits for every lane."""
-    constant = np.full((1, 1), value & 0xFFFFFFFF, dtype=np.uint32)
-    return lambda _: constant
-
-
-def _joined(low: Read, high: Read) -> Read:
-    return lambda g: low(g).astype(np.uint64) | high(g).astype(np.uint64) << _32
-
-
-def _nowhere(g: Group, value: Array) -> None:
-    """RZ, URZ and PT take no value."""
 
 
 def _signed_offset(packed: int) -> int:

@@ -16,79 +16,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from coppelius.emulator.engine import Bound, Engine
+from coppelius.emulator.flight import Array, Flight, Key, Timed, same_order, same_queue, timed
 from coppelius.emulator.group import LANES, Bools, Group
-from coppelius.emulator.operation import Operation
+from coppelius.emulator.machine import Machine
 from coppelius.isa import latency
 from coppelius.isa.access import Touch
 from coppelius.isa.control import BARRIERS, NO_BARRIER
-from coppelius.isa.form import FP64, MEMORY, SHARED, TENSOR, XU
-
-Array = npt.NDArray[Any]
-Key = tuple[str, int]
+from coppelius.isa.form import TENSOR
+from coppelius.program.program import Program
 
 DRAIN = 45  # published: cycles measured for stall 0
 SETTLED = 40  # more than any fixed latency of the grid
-_SPACES = ("R", "P", "UR", "UP")
-_QUEUE = frozenset((MEMORY, SHARED))
-# results that come back in the order of issue (mined: code relies on it)
-_ORDERED = ("LDS", "SHFL", "LDSM")
-
-
-@dataclass(frozen=True)
-class Timed:
-    """What the schedule sees of the instruction at one place."""
-
-    operation: Operation
-    guards: tuple[Touch, ...]
-    reads: tuple[Touch, ...]
-    writes: tuple[Touch, ...]
-    late: frozenset[Key]
-    variable: bool
-
-    @property
-    def op(self) -> latency.Op:
-        i = self.operation.instruction
-        return i.encoding, i.values
-
-    @property
-    def stem(self) -> str:
-        return latency.stem(self.operation.encoding)
-
-
-@dataclass(eq=False)
-class Flight:
-    """One instruction issued for one group: when, for which lanes, and what its registers held before.
-
-    All arrays span the machine's warps.  `landed`: a variable result was waited on; `read`: its operands were.
-    """
-
-    timed: Timed
-    group: Group
-    step: Callable[[Group], None] | None
-    member: Bools
-    lanes: Bools
-    issue: npt.NDArray[np.int64]
-    landed: Bools
-    read: Bools
-    old: dict[Key, Array] = field(default_factory=dict)
-    late: dict[Key, Array] = field(default_factory=dict)
-    copies: list[Callable[[], None]] = field(default_factory=list)
-
-
-def _same_queue(first: Timed, second: Timed) -> bool:
-    pipes = {first.operation.encoding.pipe, second.operation.encoding.pipe}
-    return second.variable and (len(pipes) == 1 or pipes <= _QUEUE)
 
 
 class StrictEngine(Engine):
     """An engine that keeps the time of each warp and what is in flight."""
+
+    def __init__(self, machine: Machine, program: Program, limit: int) -> None:
+        super().__init__(machine, program, limit)
+        self.seen: dict[int, Timed] = {}
+        self.said: set[tuple[str, int, int, Key]] = set()
 
     def run(self, start: Group) -> None:
         """Runs a batch from cycle 0."""
@@ -98,7 +49,6 @@ class StrictEngine(Engine):
         self.readers: dict[Key, list[Flight]] = defaultdict(list)
         self.boards: list[list[tuple[Flight, bool]]] = [[] for _ in range(BARRIERS)]
         self.queue: list[Flight] = []
-        self.said: set[tuple[str, int, int, Key]] = self.__dict__.get("said", set())
         self.copies: list[Callable[[], None]] = []
         self.machine.defer = self.copies.append
         super().run(start)
@@ -154,23 +104,9 @@ class StrictEngine(Engine):
         return False
 
     def _timed(self, place: int) -> Timed:
-        kept: dict[int, Timed] = self.__dict__.setdefault("timed", {})
-        found = kept.get(place)
+        found = self.seen.get(place)
         if found is None:
-            operation = self.bound[place].operation
-            i = operation.instruction
-            reads = [t for t in i.reads if t.space in _SPACES]
-            late = frozenset(
-                (t.space, t.number) for t in reads if latency.reads_late(i.encoding, i.values, t) and t.slot != "guard"
-            )
-            found = kept[place] = Timed(
-                operation,
-                tuple(t for t in reads if t.slot == "guard"),
-                tuple(t for t in reads if t.slot != "guard"),
-                tuple(t for t in i.writes if t.space in _SPACES),
-                late,
-                latency.is_variable(i.encoding, i.values),
-            )
+            found = self.seen[place] = timed(self.bound[place].operation)
         return found
 
     def _row(self, key: Key) -> Array:
@@ -217,15 +153,11 @@ class StrictEngine(Engine):
         if not where.any():
             return
         self._finish(flight, where, written=written)
-        pipe = flight.timed.operation.encoding.pipe
         for earlier in self.queue:
             if earlier is flight:
                 break
-            other = earlier.timed.operation.encoding.pipe
-            together = pipe == other or (pipe in _QUEUE and other in _QUEUE)
-            ordered = pipe == other and pipe in (XU, FP64)
-            ordered |= flight.timed.stem in _ORDERED and earlier.timed.stem in _ORDERED
-            if together or ordered:
+            ordered = same_order(earlier.timed, flight.timed)
+            if ordered or same_queue(earlier.timed, flight.timed):
                 self._finish(earlier, where & earlier.member, written=written and ordered)
         self.queue = [f for f in self.queue if (f.member & ~(f.landed if f.timed.variable else f.read)).any()]
 
@@ -344,6 +276,8 @@ class StrictEngine(Engine):
         return overtaken
 
     def _overwrite(self, timed: Timed, flight: Flight, touch: Touch, part: Group) -> None:
+        if timed.variable and same_order(flight.timed, timed):
+            return
         select, key = part.select, (touch.space, touch.number)
         age = self.cycle[select] - flight.issue[select]
         if flight.timed.variable:
@@ -365,7 +299,7 @@ class StrictEngine(Engine):
         age = self.cycle[select] - flight.issue[select]
         if key in flight.timed.late:
             early, need = ~flight.read[select], 0
-            if _same_queue(flight.timed, timed):
+            if timed.variable and same_queue(flight.timed, timed):
                 return False  # its write comes after its own read, and that after the earlier one
         else:
             read = next(t for t in flight.timed.reads if (t.space, t.number) == key)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from coppelius.emulator.access import row_writer
 from coppelius.emulator.barriers import Parked
 from coppelius.emulator.group import LANES, Group, Words32, ballot
-from coppelius.emulator.operation import Operation, row_writer
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import ControlStep, Step, controls, executes
 from coppelius.isa.address import OffsetVia
 from coppelius.isa.refusal import Refusal

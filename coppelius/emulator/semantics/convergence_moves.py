@@ -6,9 +6,10 @@ lanes that execute together.
 
 from __future__ import annotations
 
+from coppelius.emulator.access import row_writer
 from coppelius.emulator.group import Group, ballot
 from coppelius.emulator.machine import CONVERGENCE_BARRIERS
-from coppelius.emulator.operation import Operation, row_writer
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.isa.refusal import Refusal
 

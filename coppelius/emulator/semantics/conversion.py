@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coppelius.emulator.access import Write
 from coppelius.emulator.group import Group
 from coppelius.emulator.numerics import convert
 from coppelius.emulator.numerics.rounding import BF16, F16, F32, F64, Format, Rounding
-from coppelius.emulator.operation import Operation, Write
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared import flushes
 from coppelius.isa.refusal import Refusal

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from coppelius.emulator.access import Read
 from coppelius.emulator.group import Group
 from coppelius.emulator.numerics import bitwise, integer
-from coppelius.emulator.operation import Operation, Read
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 
 NONE = np.zeros((1, 1), dtype=np.bool_)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coppelius.emulator.access import Read
 from coppelius.emulator.group import Group
 from coppelius.emulator.numerics import compare
 from coppelius.emulator.numerics.rounding import Format
-from coppelius.emulator.operation import Operation, Read
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step
 
 Array = npt.NDArray[Any]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coppelius.emulator.access import Write
 from coppelius.emulator.group import LANES, Group
-from coppelius.emulator.operation import Operation, Write
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step
 from coppelius.isa.operands import RZ_INDEX
 

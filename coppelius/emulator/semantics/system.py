@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from coppelius.emulator.access import Read
 from coppelius.emulator.group import Group
-from coppelius.emulator.operation import Operation, Read
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.values import Named

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coppelius.emulator.access import Read, Write
 from coppelius.emulator.group import LANES, Group
 from coppelius.emulator.numerics import matrix
 from coppelius.emulator.numerics.rounding import BF16, F16, F32, Format, Rounding
-from coppelius.emulator.operation import Operation, Read, Write
+from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.isa.operands import RZ_INDEX
 from coppelius.isa.refusal import Refusal

@@ -1,0 +1,148 @@
+"""Thread-instructions a second that the emulator runs on one core, by instruction, and how long images take.
+
+    python tests/bench/bench_emulator.py
+
+A thread-instruction is one instruction executed by one thread.  Each line runs one instruction 64 times
+between `S2R` and `EXIT`, at 32,768 threads, and takes the best of five launches; the figure includes
+fetching, guards and writing back.  Goals, in millions a second: FADD, IADD3, LOP3 and IMAD 100, FFMA 25,
+LDG and STG of neighbouring words 50.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import numpy as np
+
+from coppelius import catalog
+from coppelius.emit import emit
+from coppelius.emulator.launch import launch
+from coppelius.emulator.memory import Memory
+from coppelius.emulator.parameters import pack_naturally, pack_parameters
+from coppelius.program.encoding import encode_listing
+from coppelius.program.listing import parse_listing
+
+THREADS, COPIES, BLOCK = 32_768, 64, 256
+CONTROL = "[B------:R-:W-:-:S01]"
+# R2:R3 points at the thread's own 16 bytes, R8 holds its index
+HEAD = (
+    "S2R R8, SR_TID.X",
+    "S2R R9, SR_CTAID.X",
+    "IMAD R8, R9, c[0x0][0x0], R8",
+    "MOV R4, {size}",
+    "IMAD.WIDE.U32 R2, R8, R4, c[0x0][0x160]",
+    *(f"I2FP.F32.U32 R{n}, R8" for n in range(16, 32)),
+)
+# text, bytes a thread of the buffer, goal in millions a second
+INSTRUCTIONS = [
+    ("FADD R10, R16, R17", 4, 100),
+    ("FMUL R10, R16, R17", 4, None),
+    ("FFMA R10, R16, R17, R18", 4, 25),
+    ("@!P0 FADD R10, R16, R17", 4, None),
+    ("IADD3 R10, R16, R17, R18", 4, 100),
+    ("IADD3 R10, P1, R16, R17, RZ", 4, None),
+    ("LOP3.LUT R10, R16, R17, R18, 0x96, !PT", 4, 100),
+    ("IMAD R10, R16, R17, R18", 4, 100),
+    ("IMAD.WIDE R10, R16, R17, R18", 4, None),
+    ("ISETP.GE.AND P1, PT, R16, R17, PT", 4, None),
+    ("SHF.R.U32.HI R10, RZ, 0x3, R16", 4, None),
+    ("PRMT R10, R16, 0x5410, R17", 4, None),
+    ("HADD2 R10, R16, R17", 4, None),
+    ("HFMA2 R10, R16, R17, R18", 4, None),
+    ("HFMA2.BF16_V2 R10, R16, R17, R18", 4, None),
+    ("F2FP.BF16.PACK_AB R10, R16, R17", 4, None),
+    ("MUFU.EX2 R10, R16", 4, None),
+    ("SHFL.BFLY PT, R10, R16, 0x10, 0x1f", 4, None),
+    ("LDG.E R10, [R2]", 4, 50),
+    ("LDG.E.128 R12, [R2]", 16, 50),
+    ("LDG.E R10, [R2]", 8, None),
+    ("STG.E [R2], R16", 4, 50),
+    ("STG.E.128 [R2], R16", 16, 50),
+    ("LDS R10, [R9.X4]", 4, None),
+    ("HMMA.16816.F32 R16, R20, R24, R28", 4, None),
+]
+
+
+def rate(text: str, size: int, mma: str) -> float:
+    """Millions of thread-instructions a second."""
+    head = [line.format(size=hex(size)) for line in HEAD]
+    lines = [*head, *[text] * COPIES, "EXIT"]
+    code = parse_listing("\n".join([".target sm86", *(f"{CONTROL} {line}" for line in lines)])).encode()
+    short = parse_listing("\n".join([".target sm86", *(f"{CONTROL} {line}" for line in [*head, "EXIT"])])).encode()
+    buffer = np.zeros(THREADS * size, np.uint8)
+    spent = {}
+    for name, words in (("all", code), ("head", short)):
+        best = float("inf")
+        for _ in range(5):
+            memory = Memory()
+            parameters = pack_naturally([buffer], memory)
+            report = launch(
+                words,
+                grid=(THREADS // BLOCK, 1, 1),
+                block=(BLOCK, 1, 1),
+                parameters=parameters,
+                memory=memory,
+                shared_bytes=4096,
+                mma=mma,
+            )
+            best = min(best, report.seconds)
+        spent[name] = best
+    return THREADS * COPIES / max(spent["all"] - spent["head"], 1e-9) / 1e6
+
+
+def image_seconds(identity: str, count: int) -> float:
+    """Seconds of one launch of an elementwise image."""
+    image = next(i for i in catalog.IMAGES if i.identity == identity)
+    declared = catalog.declaration(image)
+    emitted = emit(
+        image.kernel,
+        image.options,
+        parameters=declared["parameters"],
+        registers=declared["registers"],
+        block_x=declared["block_x"],
+    )
+    memory = Memory()
+    sizes = {"u32": np.uint32, "f32": np.float32, "half": np.float16}
+    values = [
+        np.zeros(count, sizes[p.type]) if p.kind == "pointer" else count if p.name == "count" else 1
+        for p in image.parameters
+    ]
+    rows = [(p["kind"], p["type"], p["offset"]) for p in declared["parameters"]]
+    started = time.perf_counter()
+    launch(
+        encode_listing(emitted.listing),
+        grid=(-(-count // 1024), 1, 1),
+        block=(declared["block_x"], 1, 1),
+        parameters=pack_parameters(rows, values, memory),
+        memory=memory,
+    )
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """Prints the table; exits with 1 where a goal is missed."""
+    missed = []
+    for text, size, goal in INSTRUCTIONS:
+        for mma in ("exact", "fast") if text.startswith("HMMA") else ("exact",):
+            found = rate(text, size, mma)
+            note = "" if goal is None else f"   goal {goal}" + ("" if found >= goal else "   MISSED")
+            label = (
+                f"{text}  ({size} bytes apart)" if "[R2]" in text else f"{text}  ({mma})" if "HMMA" in text else text
+            )
+            print(f"{label:60s} {found:9.1f} M/s{note}")
+            if goal is not None and found < goal:
+                missed.append(text)
+    for identity in ("fill", "copy", "add", "scale", "cast-down", "cast-up"):
+        print(f"{identity:60s} {image_seconds(identity, 6_291_456):9.2f} s at n = 6,291,456")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

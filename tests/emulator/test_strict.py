@@ -1,0 +1,176 @@
+"""Strict mode: the vendor's schedules pass; each way to break one is found, named, and computes what the card might."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coppelius.emulator.faults import Finding
+from coppelius.emulator.launch import launch
+from coppelius.emulator.memory import Memory
+from coppelius.emulator.parameters import pack_naturally
+from coppelius.program.listing import parse_listing
+
+N = 64
+
+
+def _run(lines: list[str], *values: Any, **options: Any) -> list[Finding]:
+    """Launches one block of 64 threads strictly; the findings."""
+    memory = Memory()
+    code = parse_listing("\n".join([".target sm86", *lines])).encode()
+    report = launch(
+        code,
+        grid=(1, 1, 1),
+        block=(N, 1, 1),
+        parameters=pack_naturally(values, memory),
+        memory=memory,
+        mode="strict",
+        collect=True,
+        **options,
+    )
+    return report.findings
+
+
+# out[t] = x[t] + 1 and its parts, well timed
+GOOD = [
+    "[B------:R-:W0:-:S01] S2R R0, SR_TID.X",
+    "[B------:R-:W-:-:S05] MOV R4, 0x4",
+    "[B0-----:R-:W-:-:S04] IMAD.WIDE.U32 R2, R0, R4, c[0x0][0x160]",
+    "[B------:R-:W-:-:S05] IMAD.WIDE.U32 R6, R0, R4, c[0x0][0x168]",
+    "[B------:R0:W1:-:S02] LDG.E R5, [R6]",
+    "[B-1----:R-:W-:-:S05] IADD3 R5, R5, 0x1, RZ",
+    "[B0-----:R1:W-:-:S02] STG.E [R2], R5",
+    "[B-1----:R-:W-:-:S01] MOV R5, RZ",
+    "[B------:R-:W-:-:S05] EXIT",
+]
+
+
+def _changed(place: int, old: str, new: str) -> list[str]:
+    assert old in GOOD[place]
+    return [line.replace(old, new) if i == place else line for i, line in enumerate(GOOD)]
+
+
+def _plus_one(lines: list[str], **options: Any) -> tuple[np.ndarray, list[str]]:
+    x, out = np.arange(N, dtype=np.uint32) * 3, np.zeros(N, np.uint32)
+    found = _run(lines, out, x, **options)
+    return out, [f"{f.rule}: {f.instruction}: {f.detail}" for f in found]
+
+
+def test_a_sound_schedule_passes() -> None:
+    out, found = _plus_one(GOOD)
+    assert found == []
+    np.testing.assert_array_equal(out, np.arange(N) * 3 + 1)
+
+
+def test_fixed_latency_read_too_early() -> None:
+    out, found = _plus_one(_changed(5, "S05", "S04"))
+    assert found == ["stale read: STG.E [R2], R5: R5 of 0x0050 IADD3 R5, R5, 0x1, RZ: 4 cycles after it, of 5 needed"]
+    np.testing.assert_array_equal(out, np.arange(N) * 3)  # what LDG had put there
+
+
+def test_result_that_nobody_waited_for() -> None:
+    out, found = _plus_one(_changed(5, "B-1----", "B------"))
+    assert found[0] == (
+        "stale read: IADD3 R5, R5, 0x1, RZ: R5 of 0x0040 LDG.E R5, [R6]: 2 cycles after it, "
+        "its scoreboard not waited on"
+    )
+    assert (out == out[0]).all()
+
+
+def test_wait_one_cycle_after_the_set_is_no_wait() -> None:
+    _, found = _plus_one(_changed(4, "S02", "S01"))
+    assert found[0].startswith("stale read: IADD3 R5, R5, 0x1, RZ: R5 of 0x0040 LDG.E R5, [R6]: 1 cycles after it")
+
+
+def test_wait_on_another_scoreboard_is_no_wait() -> None:
+    _, found = _plus_one(_changed(5, "B-1----", "B--2---"))
+    assert "stale read" in found[0]
+
+
+def test_operand_overwritten_before_it_is_read() -> None:
+    out, found = _plus_one(_changed(7, "B-1----", "B------"))
+    assert found == [
+        "overwritten before read: MOV R5, RZ: R5 of 0x0060 STG.E [R2], R5: 2 cycles after it, "
+        "its scoreboard not waited on"
+    ]
+    np.testing.assert_array_equal(out, 0)
+
+
+def test_late_result_overwrites_a_newer_one() -> None:
+    lines = [*GOOD[:5], "[B------:R-:W-:-:S05] MOV R5, 0x7", "[B-1----:R-:W-:-:S01] STG.E [R2], R5", GOOD[8]]
+    out, found = _plus_one(lines)
+    assert [f.split(":")[0] for f in found] == ["early overwrite"]
+    np.testing.assert_array_equal(out, np.arange(N) * 3)
+
+
+@pytest.mark.parametrize("cover", ["own write barrier", "later load waited on", "barrier of the block"])
+def test_covers_of_a_late_read(cover: str) -> None:
+    """R6:R7 are addresses of a load; each of these makes it safe to overwrite them."""
+    middle = {
+        "own write barrier": ["[B-1----:R-:W-:-:S01] MOV R6, RZ"],
+        "later load waited on": ["[B------:R2:W3:-:S02] LDG.E R9, [R2]", "[B--2---:R-:W-:-:S01] MOV R6, RZ"],
+        "barrier of the block": ["[B------:R-:W-:-:S06] BAR.SYNC 0x0", "[B------:R-:W-:-:S01] MOV R6, RZ"],
+    }[cover]
+    load = "[B------:R-:W1:-:S02] LDG.E R5, [R6]"
+    _, found = _plus_one([*GOOD[:4], load, *middle, GOOD[8]])
+    assert found == []
+    _, found = _plus_one([*GOOD[:4], load, "[B------:R-:W-:-:S01] MOV R6, RZ", GOOD[8]])
+    # read again after that, the address is another one
+    assert [f.split(":")[0] for f in found] == ["overwritten before read", "memcheck"]
+
+
+def test_predicates_need_longer_as_a_guard() -> None:
+    def lines(stall: int, use: str) -> list[str]:
+        return [
+            "[B------:R-:W-:-:S06] MOV R1, 0x1",
+            f"[B------:R-:W-:Y:S{stall:02d}] ISETP.EQ.AND P0, PT, R1, 0x1, PT",
+            f"[B------:R-:W-:-:S01] {use}",
+            "[B------:R-:W-:-:S05] EXIT",
+        ]
+
+    assert _run(lines(13, "@P0 MOV R2, R1")) == []
+    assert "of 13 needed" in _run(lines(12, "@P0 MOV R2, R1"))[0].detail
+    assert _run(lines(4, "SEL R2, R1, RZ, P0")) == []
+    assert "of 4 needed" in _run(lines(3, "SEL R2, R1, RZ, P0"))[0].detail
+
+
+def test_copies_land_when_they_are_waited_for() -> None:
+    def lines(wait: str) -> list[str]:
+        return [
+            *GOOD[:4],
+            "[B------:R-:W-:-:S05] SHF.L.U32 R8, R0, 0x2, RZ",
+            "[B------:R0:W-:-:S02] LDGSTS.E [R8], [R6.64] {ur=63}",
+            "[B------:R-:W1:-:S04] LDGDEPBAR",
+            f"[B------:R-:W-:Y:S04] {wait}",
+            "[B------:R-:W-:-:S06] BAR.SYNC 0x0",
+            "[B------:R-:W2:-:S02] LDS R5, [R8]",
+            "[B--2---:R-:W-:-:S01] STG.E [R2], R5",
+            GOOD[8],
+        ]
+
+    out, found = _plus_one(lines("DEPBAR.LE SB1, 0x0"), shared_bytes=256)
+    assert found == []
+    np.testing.assert_array_equal(out, np.arange(N) * 3)
+    out, _ = _plus_one(lines("NOP"), shared_bytes=256)
+    np.testing.assert_array_equal(out, 0)
+
+
+def test_divergent_warps_keep_their_own_time() -> None:
+    """One warp takes a longer way to the same use; only the other is too early."""
+    lines = [
+        "[B------:R-:W0:-:S02] S2R R0, SR_TID.X",
+        "[B0-----:R-:W-:Y:S13] ISETP.GE.AND P0, PT, R0, 0x20, PT",
+        "[B------:R-:W-:-:S01] IADD3 R1, R0, 0x5, RZ",
+        "[B------:R-:W-:-:S01] @P0 BRA 0x50",
+        "[B------:R-:W-:-:S05] NOP",
+        "[B------:R-:W-:-:S01] IADD3 R2, R1, 0x1, RZ",
+        "[B------:R-:W-:-:S05] EXIT",
+    ]
+    found = _run(lines)
+    assert [(f.rule, f.lanes, f.thread) for f in found] == [("stale read", 32, (32, 0, 0))]
+
+
+def test_time_is_kept_between_batches() -> None:
+    assert _run(GOOD, np.zeros(N, np.uint32), np.zeros(N, np.uint32), batch_threads=64) == []
