@@ -8,11 +8,14 @@ code without meaning, is refused by name; nothing is guessed or masked away.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from coppelius.isa.control import legal_keep
 from coppelius.isa.form import Encoding
+from coppelius.isa.layout import CHUNK, Layout
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table
 from coppelius.isa.word import Words, text
@@ -67,74 +70,34 @@ def match(table: Table, words: Words) -> Uids:
 
 
 def decode(table: Table, words: Words) -> Decoded:
-    """Fields of each word; refused words keep uid -1 and zero values (see `refusals` for why)."""
-    uids = _match_legal(table, words)
+    """Fields of each word; refused words keep uid -1 and zero values (see `refusal_of` for why)."""
     values = np.zeros((len(words), table.columns), dtype=np.int64)
-    decoded = Decoded(table, uids, values)
+    decoded = Decoded(table, match(table, words), values)
+    doubtful: list[int] = []
     for encoding, where in decoded.groups():
-        part = words[where]
-        block = np.empty((len(where), len(encoding.fields)), dtype=np.int64)
-        for column, f in enumerate(encoding.fields):
-            block[:, column] = f.read(part)
-        values[where, : block.shape[1]] = block
+        layout = table.layout(encoding)
+        for start in range(0, len(where), CHUNK):
+            part = where[start : start + CHUNK]
+            block = layout.read(words[part])
+            ok = layout.judge(block)
+            if not ok.all():
+                decoded.uids[part[~ok]] = -1
+                doubtful += part[~ok].tolist() if encoding.opcode in table.shared_opcodes else []
+                part, block = part[ok], block[ok]
+            values[part, : block.shape[1]] = block
+    for i in doubtful:
+        _retry(decoded, words, i)
     return decoded
 
 
-def _match_legal(table: Table, words: Words) -> Uids:
-    """`match`, then field codes, the control rules and register alignment."""
-    uids = match(table, words)
-    for encoding, where in Decoded(table, uids, np.empty((len(words), 0), np.int64)).groups():
-        ok = np.ones(len(where), dtype=np.bool_)
-        part = words[where]
-        for f, codes in table.limited(encoding):
-            ok &= codes[f.read(part) & ((1 << f.width) - 1)]
-        ok &= control_is_legal(encoding, part)
-        ok &= aligned(encoding, part)
-        uids[where[~ok]] = -1
-    if not table.exclusive:
-        uids = _retry(table, words, uids)
-    return uids
-
-
-def _retry(table: Table, words: Words, uids: Uids) -> Uids:
-    """Words whose first candidate lacked a legal code may still be another encoding's."""
-    for i in np.flatnonzero(uids < 0):
-        word = words[i : i + 1]
-        for encoding in table.by_opcode.get(int(word[0, 0]) & 0xFFF, ()):
-            if not why_not(table, encoding, word):
-                uids[i] = encoding.uid
-                break
-    return uids
-
-
-def control_is_legal(encoding: Encoding, words: Words) -> npt.NDArray[np.bool_]:
-    """The rules of stall, keep and reuse (see `control`), `bool[n]`."""
-    stall = encoding.fields[encoding.column["stall"]].read(words)
-    keep = encoding.fields[encoding.column["keep"]].read(words) != 0
-    ok: npt.NDArray[np.bool_] = ~keep | ((stall >= 1) & (stall <= 11))
-    for f in encoding.fields:
-        if f.name.endswith(".reuse"):
-            ok &= keep | (f.read(words) == 0)
-    return ok
-
-
-def aligned(encoding: Encoding, words: Words) -> npt.NDArray[np.bool_]:
-    """Whether every pair and quad of registers starts at a multiple of its width, `bool[n]`."""
-    ok = np.ones(len(words), dtype=np.bool_)
-    for access in encoding.accesses:
-        if access.width == 1:
-            continue
-        index = encoding.fields[encoding.column[access.field]].read(words)
-        index = index >> access.shift
-        zero = 255 if access.space == "R" else 63
-        if isinstance(access.width, int):
-            ok &= (index % access.width == 0) | (index == zero)
-            continue
-        name, widths = access.width
-        code = encoding.fields[encoding.column[name]].read(words)
-        span = np.array([widths.get(c, 1) for c in range(max(widths) + 1)])
-        ok &= (index % span[np.minimum(code, len(span) - 1)] == 0) | (index == zero)
-    return ok
+def _retry(decoded: Decoded, words: Words, i: int) -> None:
+    """A word whose first candidate lacked a legal code may still be another encoding's."""
+    table, word = decoded.table, words[i : i + 1]
+    for encoding in table.by_opcode[int(word[0, 0]) & 0xFFF]:
+        if not why_not(table, encoding, word):
+            decoded.uids[i] = encoding.uid
+            decoded.values[i, : len(encoding.fields)] = table.layout(encoding).read(word)[0]
+            return
 
 
 def why_not(table: Table, encoding: Encoding, word: Words) -> str:
@@ -143,13 +106,22 @@ def why_not(table: Table, encoding: Encoding, word: Words) -> str:
     if number & encoding.mask != encoding.value:
         wrong = [n for n in range(128) if ((number & encoding.mask) ^ encoding.value) >> n & 1]
         return f"bits {wrong} are not what {encoding.name} holds there"
-    for f, codes in table.limited(encoding):
-        value = int(f.read(word)[0])
-        if not codes[value & ((1 << f.width) - 1)]:
-            return f"{encoding.name} has no {f.name} {value}"
-    if not control_is_legal(encoding, word)[0]:
-        return "keep (bit 109) with a stall outside 1..11, or reuse without it"
-    return "" if aligned(encoding, word)[0] else f"{encoding.name}: a register pair or quad is misaligned"
+    layout = table.layout(encoding)
+    return _objection(encoding, layout, layout.read(word))
+
+
+def _objection(encoding: Encoding, layout: Layout, block: Fields) -> str:
+    """What is wrong with the fields of one instruction (`int64[1, fields]`), or an empty string."""
+    for column, codes, mask in layout.limited:
+        value = int(block[0, column])
+        if not codes[value & mask]:
+            return f"{encoding.name} has no {encoding.fields[column].name} {value}"
+    stall, keep = (int(block[0, encoding.column[name]]) for name in ("stall", "keep"))
+    if keep and not legal_keep(stall):
+        return f"stall {stall} with keep (bit 109): only 1..11 go without a yield"
+    if not keep and any(block[0, column] for column in layout.reuse):
+        return "reuse without keep (bit 109)"
+    return "" if layout.judge(block)[0] else f"{encoding.name}: a register pair or quad is misaligned"
 
 
 def refusal_of(table: Table, words: Words, ordinal: int) -> str:
@@ -178,29 +150,26 @@ def encode(decoded: Decoded) -> Words:
         raise Refusal(f"instruction {int(np.argmax(decoded.uids < 0))} has no encoding")
     words = decoded.table.values[decoded.uids]
     for encoding, where in decoded.groups():
-        part = np.zeros((len(where), 2), dtype=np.uint64)
-        block = decoded.values[where]
-        for column, f in enumerate(encoding.fields):
-            values = block[:, column]
-            bad = (values < f.low) | (values > f.high)
-            if np.any(bad):
-                i = int(np.argmax(bad))
-                raise Refusal(
-                    f"instruction {where[i]} ({encoding.name}): {f.name} {values[i]} is not {f.low}..{f.high}"
-                )
-            f.write(part, values)
-        words[where] |= part
-        _refuse_illegal(decoded.table, encoding, words, where)
+        layout = decoded.table.layout(encoding)
+        width = len(encoding.fields)
+        for start in range(0, len(where), CHUNK):
+            part = where[start : start + CHUNK]
+            block = decoded.values[part, :width]
+            outside = layout.out_of_range(block)
+            if outside.any():
+                _refuse_range(encoding, part, block, outside)
+            ok = layout.judge(block)
+            if not ok.all():
+                i = int(np.argmin(ok))
+                reason = _objection(encoding, layout, block[i : i + 1])
+                raise Refusal(f"instruction {part[i]} ({encoding.name}): {reason}")
+            words[part] |= layout.write(block)
     return words
 
 
-def _refuse_illegal(table: Table, encoding: Encoding, words: Words, where: npt.NDArray[np.intp]) -> None:
-    part = words[where]
-    ok = control_is_legal(encoding, part) & aligned(encoding, part)
-    for f, codes in table.limited(encoding):
-        ok &= codes[f.read(part) & ((1 << f.width) - 1)]
-    if np.all(ok):
-        return
-    i = int(np.argmax(~ok))
-    reason = why_not(table, encoding, part[i : i + 1])
-    raise Refusal(f"instruction {where[i]} ({encoding.name}): {reason}")
+def _refuse_range(
+    encoding: Encoding, where: npt.NDArray[np.intp], block: Fields, outside: npt.NDArray[np.bool_]
+) -> NoReturn:
+    i, column = (int(n) for n in np.argwhere(outside)[0])
+    f = encoding.fields[column]
+    raise Refusal(f"instruction {where[i]} ({encoding.name}): {f.name} {block[i, column]} is not {f.low}..{f.high}")

@@ -101,7 +101,7 @@ class Modified(Slot):
         self.name = name
         self._names = _HALVES if select is None else select
         self._half_codes = {text.lstrip("."): code for code, text in self._names.items() if text}
-        self._inside = self.half_inside or select is not None
+        self._inside = self.half_inside or (select is not None and absolute is not None)
         self.place = place
         self.sign = "~" if invert else "-"
         self.tail = tail

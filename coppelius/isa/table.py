@@ -12,8 +12,8 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 
-from coppelius.isa.bits import Field
 from coppelius.isa.form import Encoding, Form
+from coppelius.isa.layout import Layout
 from coppelius.isa.word import halves
 
 
@@ -31,7 +31,7 @@ class Table:
             names = [e.name for e in self.encodings]
             twice = sorted({n for n in names if names.count(n) > 1})
             raise ValueError(f"{target}: encodings named twice: {twice}")
-        self._limited: dict[int, list[tuple[Field, npt.NDArray[np.bool_]]]] = {}
+        self._layouts: dict[int, Layout] = {}
         self.columns = max(len(e.fields) for e in self.encodings)
         self.by_stem: dict[str, list[Encoding]] = defaultdict(list)
         self.by_opcode: dict[int, list[Encoding]] = defaultdict(list)
@@ -60,20 +60,20 @@ class Table:
         return np.array([halves(e.value) for e in self.encodings], dtype=np.uint64)
 
     @cached_property
+    def shared_opcodes(self) -> frozenset[int]:
+        """Opcodes whose encodings the match bits alone do not tell apart."""
+        return frozenset(o for o, encodings in self.by_opcode.items() if _overlap(encodings))
+
+    @property
     def exclusive(self) -> bool:
         """Whether the match bits alone tell all encodings apart."""
-        for encodings in self.by_opcode.values():
-            for i, a in enumerate(encodings):
-                if any(not (a.match_value ^ b.match_value) & a.match_mask & b.match_mask for b in encodings[i + 1 :]):
-                    return False
-        return True
+        return not self.shared_opcodes
 
-    def limited(self, encoding: Encoding) -> list[tuple[Field, npt.NDArray[np.bool_]]]:
-        """(field, legal codes as `bool[2**width]`) of each field that not every code of is legal."""
-        found = self._limited.get(encoding.uid)
+    def layout(self, encoding: Encoding) -> Layout:
+        """Its fields as arrays, made once."""
+        found = self._layouts.get(encoding.uid)
         if found is None:
-            pairs = ((f, legal(f)) for f in encoding.fields)
-            found = self._limited[encoding.uid] = [(f, codes) for f, codes in pairs if codes is not None]
+            found = self._layouts[encoding.uid] = Layout(encoding)
         return found
 
     def ambiguities(self) -> list[tuple[str, str]]:
@@ -85,6 +85,14 @@ class Table:
                     if not (a.value ^ b.value) & a.mask & b.mask and not _disjoint_codes(a, b):
                         found.append((a.name, b.name))
         return found
+
+
+def _overlap(encodings: list[Encoding]) -> bool:
+    return any(
+        not (a.match_value ^ b.match_value) & a.match_mask & b.match_mask
+        for i, a in enumerate(encodings)
+        for b in encodings[i + 1 :]
+    )
 
 
 def _disjoint_codes(a: Encoding, b: Encoding) -> bool:
@@ -104,15 +112,6 @@ def _excludes(a: Encoding, b: Encoding) -> bool:
             if not mine & {c ^ twin.invert for c in twin.codes}:
                 return True
     return False
-
-
-def legal(field: Field) -> npt.NDArray[np.bool_] | None:
-    """`bool[2**width]` of a field's legal codes, or None where all are."""
-    if field.codes is None:
-        return None
-    out = np.zeros(1 << field.width, dtype=np.bool_)
-    out[[c & ((1 << field.width) - 1) for c in field.codes]] = True
-    return out
 
 
 @cache

@@ -67,9 +67,9 @@ _LOWER = Register(
 # fmt: off
 FORMS = [
     *(Form("F2F", opcode, XU, VARIABLE, (RdPair if dst == 3 else Rd, source), (FLUSH, Suffix(name), ROUNDING), "1456",
-           fixed=_types(dst, src), variant=name[1:].lower() + ".")
+           fixed={bits[77:75]: dst, _SRC: src}, variant=name[1:].lower() + ".")
       for opcode, dst, src, source, name in (
-          (0x104, 1, 2, _F32, ".F16.F32"), (0x104, 2, 1, _F16, ".F32.F16"), (0x110, 1, 3, _F64, ".F16.F64"),
+          (0x104, 4, 2, _F32, ".BF16.F32"), (0x104, 1, 2, _F32, ".F16.F32"), (0x104, 2, 1, _F16, ".F32.F16"), (0x110, 1, 3, _F64, ".F16.F64"),
           (0x110, 2, 3, _F64, ".F32.F64"), (0x110, 3, 1, _F16, ".F64.F16"), (0x110, 3, 2, _F32, ".F64.F32"))),
     *(Form("FRND", opcode, XU, VARIABLE, (RdPair if kind == 3 else Rd, source), (FLUSH, Suffix(name), _TO_INTEGER), "1456",
            fixed=_types(kind, kind), variant=name[1:].lower())

@@ -38,7 +38,7 @@ class AllUniformPredicates(AllPredicates):
     text, space = "UPR", "UP"
 
 
-BYTES = {n: text for n, text in BYTE_SELECT.items() if n < 3}
+BYTES = BYTE_SELECT
 _RaByte = Register(
     "A", bits[31:24], READ, reuse=bits[122], tail=(Field("byte", bits[77:76], codes=frozenset(BYTES)), BYTES)
 )
