@@ -16,10 +16,9 @@ from coppelius.isa.parser import parse
 from coppelius.isa.printer import texts
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.word import WORD_BYTES
-from coppelius.program.flow import blocks
 from coppelius.program.listing import listing_text, parse_listing
 from coppelius.program.program import Instruction, Program
-from coppelius.schedule.stalls import Stalls
+from coppelius.schedule.schedule import retime
 
 FORMATS = ("bf16", "f16")
 
@@ -96,16 +95,10 @@ def _retime(program: Program, changed: set[int]) -> Program:
     """Raise the stalls that replacements on another pipe need; others stay."""
     if not changed:
         return program
-    rows = list(program)
-    stalls = Stalls(rows, blocks(program), [{}] * len(rows), among=frozenset(changed))
-    stalls.cycles = [row["stall"] for row in rows]
-    cycles = stalls.run()
-    if stalls.missing:
-        raise Refusal(f"bf16 needs cycles before instructions {sorted(stalls.missing)} that no stall can give")
-    keep = [int(row["keep"] and cycles[i] <= 11) for i, row in enumerate(rows)]
-    return Program.of(
-        [row.with_fields({"stall": s, "keep": k}) for row, s, k in zip(rows, cycles, keep, strict=True)], program.table
-    )
+    retimed, missing = retime(program, frozenset(changed))
+    if missing:
+        raise Refusal(f"bf16 needs cycles before instructions {missing} that no stall can give")
+    return retimed
 
 
 def halve(listing: str, half: str) -> tuple[str, list[int]]:

@@ -1,29 +1,32 @@
 """Scoreboards: who raises which of the six, and who waits.
 
 A result of variable latency raises a write barrier if anything reads or overwrites it later; an operand
-that is read late raises a read barrier if anything overwrites it before the result is waited for.  The
-wait stands on the first such instruction of each path.  Scoreboards are counters: when six are not
-enough, a producer shares one, best with a producer that is waited for at the same place.
+that is read late raises a read barrier if anything overwrites it before it is known to have been read.
+The wait stands on the first such instruction of each path, and covers what is known to be done by then:
+results of one queue come back in order (SHFL, LDS; MUFU; FP64), operands leave a queue in order, and BAR
+lets no operand unread.  Who is always covered by another raises nothing.
 
-Pending work is followed over the control-flow graph, loops included, by union over the paths.
+Scoreboards are counters: when six are not enough, a producer shares the one that costs least, by the times
+of a schedule with scoreboards enough (`estimate`).
+
+Work in flight is a set of producers, an integer with a bit for each, followed over the control-flow graph
+with loops, by union over the paths.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coppelius.isa.control import BARRIERS, NO_BARRIER
-from coppelius.isa.latency import is_variable, reads_late
 from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
+from coppelius.schedule.estimate import Estimate
+from coppelius.schedule.operation import Operation
 
-Register = tuple[str, int]
-Pending = tuple[int, str]  # (producer, "w" result or "r" operand read)
-State = dict[Register, frozenset[Pending]]
-
-_NONE: frozenset[Pending] = frozenset()
+Pins = Sequence[Mapping[str, int]]
+Settle = Callable[[int, "Flight"], tuple[int, int]]
+RESULT, OPERANDS = 0, 1
 
 
 @dataclass
@@ -36,147 +39,281 @@ class Assignment:
 
 
 @dataclass
-class Flow:
-    """Pending work before each block, and the passes over it."""
+class Flight:
+    """What is in flight at one place: results and late operands as sets of producers, and what came in."""
 
-    rows: Sequence[Instruction]
+    results: int = 0
+    operands: int = 0
+
+    def merge(self, other: Flight) -> bool:
+        """Join; whether that added anything."""
+        before = (self.results, self.operands)
+        self.results |= other.results
+        self.operands |= other.operands
+        return (self.results, self.operands) != before
+
+
+@dataclass
+class Flow:
+    """The passes over a program's work in flight."""
+
+    operations: Sequence[Operation]
     blocks: Sequence[Block]
-    consumers: dict[Pending, set[int]] = field(default_factory=lambda: defaultdict(set))
+    # register -> producers that write it, that read it late
+    writers: dict[int, int] = field(default_factory=dict)
+    readers: dict[int, int] = field(default_factory=dict)
+    # queue -> its instructions
+    queues: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.reads = [[(t.space, t.number) for t in row.reads] for row in self.rows]
-        self.writes = [[(t.space, t.number) for t in row.writes] for row in self.rows]
-        self.variable = [is_variable(r.encoding, r.values) for r in self.rows]
-        self.late = [[(t.space, t.number) for t in r.reads if reads_late(r.encoding, r.values, t)] for r in self.rows]
+        for i, op in enumerate(self.operations):
+            for key in op.results:
+                self.writers[key] = self.writers.get(key, 0) | 1 << i
+            for key in op.late:
+                self.readers[key] = self.readers.get(key, 0) | 1 << i
+            if not op.never:
+                for queue in {op.queue, op.late_queue}:
+                    self.queues[queue] = self.queues.get(queue, 0) | 1 << i
+        self.spans = [0] * len(self.operations)
+        for block in self.blocks:
+            span = (1 << block.end) - (1 << block.start)
+            self.spans[block.start : block.end] = [span] * (block.end - block.start)
 
-    def conflicts(self, state: State, i: int) -> set[Pending]:
-        """Pending work that instruction i must not overtake."""
-        found: set[Pending] = set()
-        for register in self.reads[i]:
-            found.update(p for p in state.get(register, _NONE) if p[1] == "w")
-        for register in self.writes[i]:
-            found.update(state.get(register, _NONE))
-        return found
+    def conflicts(self, i: int, flight: Flight) -> tuple[int, int]:
+        """(results, operands) in flight that instruction i must not overtake."""
+        op = self.operations[i]
+        results = operands = 0
+        if flight.results:
+            for key, _ in op.reads:
+                results |= self.writers.get(key, 0)
+            for key, *_ in op.writes:
+                # results of one queue arrive in order, so the later write wins
+                results |= self.writers.get(key, 0) & ~(self.queues[op.queue] if op.queue else 0)
+        if flight.operands:
+            for key, *_ in op.writes:
+                # a later one of the same queue reads, and so writes, after the earlier one has read
+                operands |= self.readers.get(key, 0) & ~(self.queues[op.late_queue] if op.late_queue else 0)
+        return results & flight.results, operands & flight.operands
 
-    def raise_pending(self, state: State, i: int) -> None:
-        """Add the work that instruction i leaves in flight."""
-        for register in self.late[i]:
-            state[register] = state.get(register, _NONE) | {(i, "r")}
-        if self.variable[i]:
-            for register in self.writes[i]:
-                state[register] = state.get(register, _NONE) | {(i, "w")}
+    def finish(self, i: int, flight: Flight, results: int, operands: int) -> None:
+        """Take out what is done once instruction i has waited for these."""
+        for p in ones(results):
+            older = self._older(p, i)
+            flight.results &= ~(1 << p | older & self.queues.get(self.operations[p].queue or -1, 0))
+            flight.operands &= ~(1 << p | older & self.queues.get(self.operations[p].late_queue or -1, 0))
+        for p in ones(operands):
+            older = self._older(p, i)
+            flight.operands &= ~(1 << p | older & self.queues.get(self.operations[p].late_queue or -1, 0))
 
-    def solve(self, settle: Callable[[State, int], set[Pending]]) -> None:
-        """Run `settle(state, i) -> pending work that is done` over all blocks to a fixpoint."""
-        before: dict[int, State] = {b.start: {} for b in self.blocks}
-        queue = [b.start for b in self.blocks]
+    def _older(self, p: int, i: int) -> int:
+        """Instructions whose last execution before i surely came before p's, given that p was executed."""
+        own = self.spans[p]
+        earlier = own & ((1 << p) - 1)
+        if own != self.spans[i]:
+            return earlier
+        # of the block that i stands in: what stands before i was executed anew since p's, if p stands after it
+        return earlier | ~own if p < i else earlier & ~((1 << i) - 1)
+
+    def solve(self, settle: Settle) -> list[Flight]:
+        """What is in flight before each block, where `settle(i, flight)` says what i waits for: a fixpoint."""
+        before = {b.start: Flight() for b in self.blocks}
         by_start = {b.start: b for b in self.blocks}
+        queue = [b.start for b in self.blocks]
+        waiting = set(queue)
         while queue:
-            block = by_start[queue.pop(0)]
-            state = dict(before[block.start])
-            for i in range(block.start, block.end):
-                done = settle(state, i)
-                if done:
-                    _remove(state, done)
-                self.raise_pending(state, i)
-            for target in block.following:
-                if _merge(before[target], state) and target not in queue:
+            start = queue.pop(0)
+            waiting.discard(start)
+            flight = Flight(before[start].results, before[start].operands)
+            self.walk(by_start[start], flight, settle)
+            for target in by_start[start].following:
+                if before[target].merge(flight) and target not in waiting:
                     queue.append(target)
+                    waiting.add(target)
+        return [before[b.start] for b in self.blocks]
+
+    def walk(self, block: Block, flight: Flight, settle: Settle) -> None:
+        """One block, front to back."""
+        for i in range(block.start, block.end):
+            op = self.operations[i]
+            if flight.results or flight.operands:
+                results, operands = settle(i, flight)
+                if results or operands:
+                    self.finish(i, flight, results, operands)
+            if op.kind == "BAR" and not op.never:
+                flight.operands = 0
+            if op.late:
+                flight.operands |= 1 << i
+            if op.results:
+                flight.results |= 1 << i
 
 
-def _remove(state: State, done: set[Pending]) -> None:
-    for register, pending in list(state.items()):
-        left = pending - done
-        if not left:
-            del state[register]
-        elif left is not pending:
-            state[register] = left
+def ones(bits: int) -> Iterator[int]:
+    """The places of the set bits, the highest first: a younger producer covers older ones."""
+    while bits:
+        place = bits.bit_length() - 1
+        yield place
+        bits &= ~(1 << place)
 
 
-def _merge(into: State, state: State) -> bool:
-    changed = False
-    for register, pending in state.items():
-        old = into.get(register, _NONE)
-        if not pending <= old:
-            into[register] = old | pending
-            changed = True
-    return changed
-
-
-def _with_operands(done: set[Pending]) -> set[Pending]:
-    """A result that has arrived says that the operands were read, too."""
-    return done | {(p, "r") for p, kind in done if kind == "w"}
-
-
-def assign(rows: Sequence[Instruction], blocks: Sequence[Block], pins: Sequence[Mapping[str, int]]) -> Assignment:
+def assign(
+    rows: Sequence[Instruction], operations: Sequence[Operation], blocks: Sequence[Block], pins: Pins
+) -> Assignment:
     """Barriers and waits of each instruction; what `pins` fix stays as it is."""
-    flow = Flow(rows, blocks)
-
-    def first(state: State, i: int) -> set[Pending]:
-        found = flow.conflicts(state, i)
-        for pending in found:
-            flow.consumers[pending].add(i)
-        return _with_operands(found)
-
-    flow.solve(first)
-    out = _allocate(flow, pins)
+    flow = Flow(operations, blocks)
+    needs = _needs(flow)
+    out = _Allocation(rows, flow, needs, pins).run()
     _place_waits(flow, out, pins)
     return out
 
 
-def _allocate(flow: Flow, pins: Sequence[Mapping[str, int]]) -> Assignment:
-    count = len(flow.rows)
-    out = Assignment([NO_BARRIER] * count, [NO_BARRIER] * count, [0] * count)
-    holders: dict[int, list[Pending]] = {b: [] for b in range(BARRIERS)}
-    for i in range(count):
-        for name, kind, column in (("write_barrier", "w", out.write), ("read_barrier", "r", out.read)):
-            if name in pins[i]:
-                column[i] = pins[i][name]
-            elif flow.consumers.get((i, kind)):
-                column[i] = _choose(flow, holders, i, flow.consumers[i, kind])
-            if column[i] != NO_BARRIER:
-                holders[column[i]].append((i, kind))
-    return out
+def _needs(flow: Flow) -> list[tuple[int, int]]:
+    """(results, operands) that each instruction waits for, those left out that another of them covers."""
+
+    def settle(i: int, flight: Flight) -> tuple[int, int]:
+        return _uncovered(flow, i, *flow.conflicts(i, flight))
+
+    needs: list[tuple[int, int]] = [(0, 0)] * len(flow.operations)
+
+    def note(i: int, flight: Flight) -> tuple[int, int]:
+        needs[i] = settle(i, flight)
+        return needs[i]
+
+    for block, flight in zip(flow.blocks, flow.solve(settle), strict=True):
+        flow.walk(block, Flight(flight.results, flight.operands), note)
+    return needs
 
 
-def _choose(flow: Flow, holders: dict[int, list[Pending]], i: int, consumers: set[int]) -> int:
-    """A free scoreboard; else one waited for at the same place; else the one raised longest ago."""
-    busy = {b: [p for p in held if _in_flight(flow, p, i)] for b, held in holders.items()}
-    for b, held in busy.items():
-        if held and all(flow.consumers[p] == consumers for p in held):
-            return b
-    free = [b for b, held in busy.items() if not held]
-    if free:
-        return min(free, key=lambda b: holders[b][-1][0] if holders[b] else -1)
-    return min(busy, key=lambda b: max(p[0] for p in busy[b]))
+def _uncovered(flow: Flow, i: int, results: int, operands: int) -> tuple[int, int]:
+    """Without those that waiting for a younger one of the same queue covers."""
+    if not results and not operands:
+        return 0, 0
+    kept_results = kept_operands = 0
+    left = Flight(results, operands)
+    for p in ones(results | operands):
+        bit = 1 << p
+        if left.results & bit:
+            kept_results |= bit
+            flow.finish(i, left, bit, 0)
+        elif left.operands & bit:
+            kept_operands |= bit
+            flow.finish(i, left, 0, bit)
+    return kept_results, kept_operands
 
 
-def _in_flight(flow: Flow, pending: Pending, i: int) -> bool:
-    """Whether earlier work may still be unfinished at i: some consumer stands later, or a loop brings it back."""
-    consumers = flow.consumers[pending]
-    return any(c >= i for c in consumers) or any(c <= pending[0] for c in consumers)
+class _Allocation:
+    """Scoreboards to producers, front to back."""
+
+    def __init__(self, rows: Sequence[Instruction], flow: Flow, needs: list[tuple[int, int]], pins: Pins) -> None:
+        self.rows, self.flow, self.pins = rows, flow, pins
+        count = len(rows)
+        self.out = Assignment([NO_BARRIER] * count, [NO_BARRIER] * count, [0] * count)
+        self.waiters: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
+        for i, both in enumerate(needs):
+            for kind in (RESULT, OPERANDS):
+                for p in ones(both[kind]):
+                    self.waiters[kind].setdefault(p, []).append(i)
+        self.estimate = Estimate(flow.operations, flow.blocks, rows, needs)
+        self.holders: list[list[tuple[int, int]]] = [[] for _ in range(BARRIERS)]
+        self.groups = self._group_scoreboard()
+
+    def run(self) -> Assignment:
+        out = self.out
+        for i, (op, pin) in enumerate(zip(self.flow.operations, self.pins, strict=True)):
+            if op.kind == "LDGDEPBAR":
+                out.write[i] = pin.get("write_barrier", self.groups)
+            elif "write_barrier" in pin:
+                self._hold(out.write, i, RESULT, pin["write_barrier"])
+            elif i in self.waiters[RESULT]:
+                self._hold(out.write, i, RESULT, self._choose(i, RESULT)[0])
+            if "read_barrier" in pin:
+                self._hold(out.read, i, OPERANDS, pin["read_barrier"])
+            elif i in self.waiters[OPERANDS]:
+                self._choose_read(i)
+        return out
+
+    def _hold(self, column: list[int], i: int, kind: int, board: int) -> None:
+        column[i] = board
+        if board != NO_BARRIER:
+            self.holders[board].append((i, kind))
+
+    def _choose_read(self, i: int) -> None:
+        """A read barrier, unless waiting for the result costs no more."""
+        own = self.out.write[i]
+        board, cost = self._choose(i, OPERANDS)
+        if own != NO_BARRIER:
+            late = sum(self.estimate.late(i, RESULT, c) for c in self.waiters[OPERANDS][i])
+            if late <= cost:
+                return
+        self._hold(self.out.read, i, OPERANDS, board)
+
+    def _group_scoreboard(self) -> int:
+        """What LDGDEPBAR raises: the scoreboard that the kernel's counted waits name, which nothing else may raise."""
+        pinned = [p["write_barrier"] for op, p in zip(self.flow.operations, self.pins, strict=True)
+                  if op.kind == "LDGDEPBAR" and "write_barrier" in p]  # fmt: skip
+        if not any(op.kind == "LDGDEPBAR" for op in self.flow.operations):
+            return NO_BARRIER
+        named = [r["scoreboard"] for r, op in zip(self.rows, self.flow.operations, strict=True)
+                 if op.kind == "DEPBAR" and "scoreboard" in r.encoding.column]  # fmt: skip
+        return (pinned or named or [0])[0]
+
+    def _choose(self, i: int, kind: int) -> tuple[int, float]:
+        """The scoreboard that costs least, and what: one waited for by the same, else a free one, else the cheapest."""
+        mine = self.waiters[kind][i]
+        best: tuple[float, int, int, int] | None = None
+        for board in range(BARRIERS):
+            if board == self.groups:
+                continue
+            held = [
+                h for h in self.holders[board] if self.estimate.in_flight(h[0], self.waiters[h[1]].get(h[0], ()), i)
+            ]
+            cost = self._cost(i, kind, held) if held else 0.0
+            alike = bool(held) and all(self.waiters[h[1]].get(h[0]) == mine for h in held)
+            last = self.holders[board][-1][0] if self.holders[board] else -1
+            choice = (cost, 0 if alike else 1 if not held else 2, last, board)
+            if best is None or choice < best:
+                best = choice
+        assert best is not None
+        return best[3], best[0]
+
+    def _cost(self, i: int, kind: int, held: Sequence[tuple[int, int]]) -> float:
+        """Cycles that waiters of one wait for the other, over both directions."""
+        cost = 0.0
+        for p, other in held:
+            for c in self.waiters[other].get(p, ()):
+                if self.estimate.in_flight(i, self.waiters[kind][i], c):
+                    cost += self.estimate.late(i, kind, c)
+            for c in self.waiters[kind][i]:
+                if self.estimate.in_flight(p, self.waiters[other].get(p, ()), c):
+                    cost += self.estimate.late(p, other, c)
+        return cost
 
 
-def _place_waits(flow: Flow, out: Assignment, pins: Sequence[Mapping[str, int]]) -> None:
+def _place_waits(flow: Flow, out: Assignment, pins: Pins) -> None:
     """Waits over the graph, knowing that a scoreboard at zero finishes all that raised it."""
-    on: dict[int, set[Pending]] = defaultdict(set)
-    for i in range(len(flow.rows)):
+    on = [[0, 0] for _ in range(BARRIERS)]
+    for i in range(len(flow.operations)):
         if out.write[i] != NO_BARRIER:
-            on[out.write[i]].add((i, "w"))
+            on[out.write[i]][RESULT] |= 1 << i
         if out.read[i] != NO_BARRIER:
-            on[out.read[i]].add((i, "r"))
+            on[out.read[i]][OPERANDS] |= 1 << i
 
-    def settle(state: State, i: int) -> set[Pending]:
-        mask = pins[i].get("wait", 0)
-        if "wait" not in pins[i]:
-            for p, kind in flow.conflicts(state, i):
-                barrier = out.write[p] if kind == "w" else out.read[p]
-                mask |= 0 if barrier == NO_BARRIER else 1 << barrier
-        out.wait[i] |= mask
-        done: set[Pending] = set()
-        for b in range(BARRIERS):
-            if out.wait[i] >> b & 1:
-                done |= on[b]
-        return _with_operands(done)
+    def settle(i: int, flight: Flight) -> tuple[int, int]:
+        mask = pins[i].get("wait", -1)
+        if mask < 0:
+            mask = 0
+            results, operands = _uncovered(flow, i, *flow.conflicts(i, flight))
+            for p in ones(results | operands):
+                board = out.write[p] if results >> p & 1 or out.read[p] == NO_BARRIER else out.read[p]
+                mask |= 0 if board == NO_BARRIER else 1 << board
+        out.wait[i] = mask
+        done = [0, 0]
+        for board in range(BARRIERS):
+            if mask >> board & 1:
+                done[RESULT] |= on[board][RESULT]
+                done[OPERANDS] |= on[board][OPERANDS]
+        return done[RESULT] & flight.results, done[OPERANDS] & flight.operands
 
-    flow.solve(settle)
+    before = flow.solve(settle)
+    out.wait[:] = [pin.get("wait", 0) for pin in pins]
+    for block, flight in zip(flow.blocks, before, strict=True):
+        flow.walk(block, Flight(flight.results, flight.operands), settle)

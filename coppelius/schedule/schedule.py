@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from coppelius.isa.control import Control, legal_keep
+from coppelius.isa.control import MAX_STALL, Control, legal_keep
 from coppelius.isa.parser import parse
 from coppelius.isa.refusal import Refusal
 from coppelius.program.edit import rebuild
 from coppelius.program.flow import blocks
-from coppelius.program.program import Instruction, Program
+from coppelius.program.program import Instruction, Program, branch_target
 from coppelius.schedule.barriers import assign
+from coppelius.schedule.operation import operation_of
 from coppelius.schedule.stalls import Stalls
 
 Pins = Sequence[Mapping[str, int]]
@@ -29,7 +30,7 @@ def schedule(program: Program, pins: Pins) -> tuple[Program, list[int]]:
         if not missing:
             return program, origin
         nop = _nop(program)
-        groups = [[nop] * (i in missing) + [row] for i, row in enumerate(program)]
+        groups = [[nop] * -(-missing.get(i, 0) // MAX_STALL) + [row] for i, row in enumerate(program)]
         program, step = rebuild(program, groups)
         inserted = {k for k in range(1, len(step)) if step[k] == step[k - 1]}
         pins = [{} if k + 1 in inserted else pins[step[k]] for k in range(len(step))]
@@ -40,16 +41,37 @@ def schedule(program: Program, pins: Pins) -> tuple[Program, list[int]]:
 def _once(program: Program, pins: Pins) -> tuple[Program, dict[int, int]]:
     flow = blocks(program)
     rows = list(program)
-    barriers = assign(rows, flow, pins)
+    operations = [operation_of(row.encoding, row.values) for row in rows]
+    barriers = assign(rows, operations, flow, pins)
     controls = [Control(1, True, w, r, m) for w, r, m in zip(barriers.write, barriers.read, barriers.wait, strict=True)]
     rows = [row.with_control(c) for row, c in zip(rows, controls, strict=True)]
-    stalls = Stalls(rows, flow, pins)
+    stalls = Stalls(rows, operations, flow, pins)
     cycles = stalls.run()
     out = []
-    for row, stall, pin in zip(rows, cycles, pins, strict=True):
+    for i, (row, stall, pin) in enumerate(zip(rows, cycles, pins, strict=True)):
+        if "stall" not in pin and branch_target(row, i) == i:
+            # compiled code drains at the branch to itself that ends a program (mined)
+            stall = 0
         keep = pin.get("keep", int(legal_keep(stall)))
         out.append(row.with_fields({"stall": stall, "keep": keep}))
     return Program.of(out, program.table), stalls.missing
+
+
+def retime(program: Program, changed: frozenset[int]) -> tuple[Program, list[int]]:
+    """The program with stalls raised where distances to or from the changed instructions lack cycles.
+
+    And the instructions before which no stall can give them.
+    """
+    rows = list(program)
+    operations = [operation_of(row.encoding, row.values) for row in rows]
+    before = [row["stall"] for row in rows]
+    stalls = Stalls(rows, operations, blocks(program), [{}] * len(rows), list(before), among=changed)
+    cycles = stalls.run()
+    raised = [
+        row.with_fields({"stall": now, "keep": row["keep"] and int(legal_keep(now))}) if now != was else row
+        for row, was, now in zip(rows, before, cycles, strict=True)
+    ]
+    return Program.of(raised, program.table), sorted(stalls.missing)
 
 
 def _nop(program: Program) -> Instruction:

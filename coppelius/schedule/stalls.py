@@ -1,210 +1,238 @@
 """Stalls: each instruction issues as early as every path to it allows.
 
 Time is the sum of stalls.  A value's reader, its next writer, and a wait on a scoreboard just raised
-each need a distance (`isa.latency`); where it is missing, the stall before grows.  What is in flight is
-followed over the control-flow graph, the least elapsed time of any path, until no stall grows.
+each need a distance (`isa.latency`); where it is missing, the stall before grows.  What is young enough to
+matter is followed over the control-flow graph, the least age of any path, until no stall grows.
 
-A distance that fifteen cycles on the instructions between cannot give is reported, for a NOP to be put there.
+Within a block the cycles go just before the instruction that lacks them; where a block's first one lacks
+them, to the end of the blocks that bring the young value.  A distance that fifteen cycles on the
+instructions between cannot give is reported, for a NOP to be put there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from coppelius.isa.access import Touch
-from coppelius.isa.control import BARRIERS, MAX_STALL, NO_BARRIER
-from coppelius.isa.latency import (
-    SET_TO_DEPBAR,
-    SET_TO_WAIT,
-    Op,
-    is_variable,
-    minimum_stall,
-    raw_cycles,
-    reads_late,
-    war_cycles,
-    waw_cycles,
-)
-from coppelius.program.flow import Block, stem
+from coppelius.isa.control import MAX_STALL, NO_BARRIER
+from coppelius.isa.latency import SET_TO_DEPBAR, SET_TO_WAIT
+from coppelius.program.cycles import Pipes
+from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
+from coppelius.schedule.operation import (
+    PROMPT_NEED,
+    RAW_NEED,
+    ROW_NEED,
+    WAR_NEED,
+    WAR_ROW_NEED,
+    WAW_NEED,
+    Operation,
+)
 
-HORIZON = 40  # no distance in the grid is longer
-# what compiled code leaves after these, though nothing reads their results (facts 3.4)
-_FLOORS = {"BRA": 5, "EXIT": 5, "BSYNC": 5, "MEMBAR": 6, "BAR": 6, "CCTL": 5, "WARPSYNC": 5}
+# stall 0 waits about 45 cycles (published), longer than any distance
+DRAIN = 45
 
-Register = tuple[str, int]  # space, number; ("SB", n) is scoreboard n
-InFlight = dict[tuple[int, str], int]  # (instruction, "w" or "r") -> cycles from its issue to the block's start
-State = dict[Register, InFlight]
+_WRITTEN, _READ = 0, 1
+# (written or read, register, row of RAW/WAW or WAR, guarded writer, ordinal) -> least age at the block's start
+State = dict[tuple[int, int, int, bool, int], int]
 
 
-def floor(instruction: Instruction) -> int:
-    """The least stall this instruction gets whatever follows."""
-    return max(minimum_stall(instruction.encoding), _FLOORS.get(stem(instruction), 1))
+class Event(NamedTuple):
+    """A register written or read at a time by an instruction: row of RAW and WAW, or of WAR."""
+
+    time: int
+    row: int
+    guarded: bool
+    ordinal: int
+
+
+class Scan:
+    """Young registers along a block, from what comes into it; `time` counts from the block's start."""
+
+    def __init__(self, operations: Sequence[Operation], entry: State) -> None:
+        self.operations = operations
+        self.written: dict[int, tuple[Event, ...]] = {}
+        self.read: dict[int, tuple[Event, ...]] = {}
+        for (kind, key, row, guarded, ordinal), age in entry.items():
+            table = self.written if kind == _WRITTEN else self.read
+            table[key] = (*table.get(key, ()), Event(-age, row, guarded, ordinal))
+
+    def needs(self, i: int) -> Iterator[tuple[int, int]]:
+        """(time from which instruction i may issue, who says so) for each young register that it touches."""
+        op = self.operations[i]
+        written, read = self.written, self.read
+        for key, column in op.reads:
+            if key in written and column >= 0:
+                for event in written[key]:
+                    if RAW_NEED[event.row][column] and not self._exclusive(event.ordinal, i):
+                        yield event.time + RAW_NEED[event.row][column], event.ordinal
+        for key, _, column, war in op.writes:
+            if key in written and column >= 0:
+                for event in written[key]:
+                    if WAW_NEED[event.guarded][event.row][column] and not self._exclusive(event.ordinal, i):
+                        yield event.time + WAW_NEED[event.guarded][event.row][column], event.ordinal
+            if key in read and war >= 0:
+                for event in read[key]:
+                    if WAR_NEED[event.row][war] and not self._exclusive(event.ordinal, i):
+                        yield event.time + WAR_NEED[event.row][war], event.ordinal
+
+    def _exclusive(self, first: int, second: int) -> bool:
+        """Whether opposite guards keep a thread from executing both, in one straight run."""
+        guard = self.operations[first].guard
+        if not guard or self.operations[second].guard != -guard or second <= first:
+            return False
+        between = self.operations[first:second]
+        return not any(op.kind in ("BRA", "EXIT") or any(w[0] == abs(guard) for w in op.writes) for op in between)
+
+    def enter(self, i: int, time: int) -> None:
+        """Instruction i has issued."""
+        op = self.operations[i]
+        written, read = self.written, self.read
+        guarded = op.guard != 0
+        for key, row, _, _ in op.writes:
+            if row >= 0:
+                event = Event(time, row, guarded, i)
+                written[key] = (*written.get(key, ()), event) if guarded else (event,)
+            elif key in written and not guarded:
+                del written[key]
+        for key, row in op.timed:
+            read[key] = (*(e for e in read.get(key, ()) if e.row != row), Event(time, row, False, i))
+
+    def forget(self, i: int) -> None:
+        """Instruction i has surely overwritten what it writes."""
+        op = self.operations[i]
+        if not op.guard:
+            for key, *_ in op.writes:
+                self.written.pop(key, None)
+
+    def left(self, now: int) -> State:
+        """What is still young at that time."""
+        state: State = {}
+        for kind, table, needs in ((_WRITTEN, self.written, ROW_NEED), (_READ, self.read, WAR_ROW_NEED)):
+            for key, events in table.items():
+                for event in events:
+                    if now - event.time < needs[event.row]:
+                        state[kind, key, event.row, event.guarded, event.ordinal] = now - event.time
+        return state
 
 
 @dataclass
 class Stalls:
     """The pass over one program; `cycles` is the result, `missing` the distances it could not give.
 
-    `among`: if given, only distances to or from these instructions are looked at.
+    among: if given, only distances to or from these instructions are looked at, and pipes are not.
     """
 
     rows: Sequence[Instruction]
+    operations: Sequence[Operation]
     blocks: Sequence[Block]
     pins: Sequence[Mapping[str, int]]
-    among: frozenset[int] | None = None
     cycles: list[int] = field(default_factory=list)
     missing: dict[int, int] = field(default_factory=dict)
+    among: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
-        self.cycles = [pin.get("stall", floor(row)) for row, pin in zip(self.rows, self.pins, strict=True)]
-        self.ops: list[Op] = [(r.encoding, r.values) for r in self.rows]
-        self.reads = [r.reads for r in self.rows]
-        self.writes = [r.writes for r in self.rows]
-        self.late = [{t for t in reads if reads_late(*op, t)} for op, reads in zip(self.ops, self.reads, strict=True)]
-        self.variable = [is_variable(*op) for op in self.ops]
-        self.before: dict[int, list[int]] = {b.start: [] for b in self.blocks}
-        for block in self.blocks:
-            for target in block.following:
-                self.before[target].append(block.end - 1)
+        if not self.cycles:
+            self.cycles = [pin.get("stall", op.floor) for op, pin in zip(self.operations, self.pins, strict=True)]
+        columns = ("wait", "write_barrier", "read_barrier")
+        self.waits, write, read = ([row[name] for row in self.rows] for name in columns)
+        self.raised = [
+            (0 if w == NO_BARRIER else 1 << w) | (0 if r == NO_BARRIER else 1 << r)
+            for w, r in zip(write, read, strict=True)
+        ]
+        self.by_start = {b.start: b for b in self.blocks}
+        self.entries: dict[int, State] = {b.start: {} for b in self.blocks}
 
     def run(self) -> list[int]:
         """Raise stalls until every distance holds; the stalls."""
-        while self._sweep():
-            pass
+        grew = True
+        while grew:
+            self.entries = {b.start: {} for b in self.blocks}
+            grew = self.settle(raising=True)
         return self.cycles
 
-    def tight(self) -> set[int]:
-        """Instructions whose stall some distance needs whole, given `cycles` as they are."""
-        states = self._settled()
-        found: set[int] = set()
-        for block in self.blocks:
-            state: State = {r: {k: -v for k, v in held.items()} for r, held in states[block.start].items()}
-            now = 0
-            for i in range(block.start, block.end):
-                for p, ready in self._needs(state, i):
-                    if ready >= now:
-                        found |= self._between(block, p, i)
-                self._enter(state, i, now)
-                now += self.cycles[i] or HORIZON
-        return found
-
-    def _settled(self) -> dict[int, State]:
-        """What is in flight before each block, no stall being raised."""
-        states: dict[int, State] = {b.start: {} for b in self.blocks}
-        queue = [b.start for b in self.blocks]
-        by_start = {b.start: b for b in self.blocks}
-        while queue:
-            block = by_start[queue.pop(0)]
-            state: State = {r: {k: -v for k, v in held.items()} for r, held in states[block.start].items()}
-            now = 0
-            for i in range(block.start, block.end):
-                self._enter(state, i, now)
-                now += self.cycles[i] or HORIZON
-            for target in block.following:
-                if _merge(states[target], _aged(state, now)) and target not in queue:
-                    queue.append(target)
-        return states
-
-    def _between(self, block: Block, p: int, i: int) -> set[int]:
-        """Instructions from p to the one before i; over other blocks, all that such a short path can visit."""
-        if block.start <= p < i:
-            return set(range(p, i))
-        found = set(range(block.start, i))
-        for other in self.blocks:
-            if other.start <= p < other.end:
-                found |= set(range(p, other.end))
-            elif sum(self.cycles[other.start : other.end]) < HORIZON:
-                found |= set(range(other.start, other.end))
-        return found
-
-    def _sweep(self) -> bool:
-        """One solution of the flow under the present stalls; whether any stall grew."""
-        states: dict[int, State] = {b.start: {} for b in self.blocks}
-        queue = [b.start for b in self.blocks]
-        by_start = {b.start: b for b in self.blocks}
+    def settle(self, first: Sequence[int] | None = None, *, raising: bool = False) -> bool:
+        """Follow what is young from these blocks (None: all) on to a fixpoint; whether a stall grew."""
+        queue = [b.start for b in self.blocks] if first is None else list(first)
+        waiting = set(queue)
         grew = False
         while queue:
-            block = by_start[queue.pop(0)]
-            state, raised = self._walk(block, states[block.start])
-            grew |= raised
+            block = self.by_start[queue.pop(0)]
+            waiting.discard(block.start)
+            scan = Scan(self.operations, self.entries[block.start])
+            time, raised = self._walk(block, scan, raising)
+            state = scan.left(time)
             for target in block.following:
-                if _merge(states[target], state) and target not in queue:
+                lacking = self._lacking(block, target, state) if raising else 0
+                if lacking > 0 and (given := self._raise_at(block.end - 1, target, lacking)):
+                    raised = True
+                    time += given
+                    state = scan.left(time)
+                if _merge(self.entries[target], state) and target not in waiting:
                     queue.append(target)
+                    waiting.add(target)
+            grew |= raised
         return grew
 
-    def _walk(self, block: Block, entry: State) -> tuple[State, bool]:
-        """The block's instructions in order; in flight at its end, and whether a stall grew.
-
-        Inside, the state holds the time of issue, entries from before the block being negative.
-        """
-        state: State = {r: {k: -v for k, v in held.items()} for r, held in entry.items()}
+    def _walk(self, block: Block, scan: Scan, raising: bool) -> tuple[int, bool]:
+        """The block's instructions in order; its length in cycles, and whether a stall grew."""
+        time = 0
         grew = False
-        now = 0
+        pipes = Pipes()
         for i in range(block.start, block.end):
-            ready, cause = self._ready(state, i)
-            if ready > now:
-                given = self._raise(block, i, cause, ready - now)
-                grew |= given > 0
-                now += given if i > block.start else 0
-            self._enter(state, i, now)
-            now += self.cycles[i] or HORIZON
-        return _aged(state, now), grew
+            op = self.operations[i]
+            if raising and i > block.start:
+                lacking, cause = self._needed(scan, i, time)
+                # compiled code leaves its pipe's cycles, too: later distances then start where the machine is
+                if self.among is None:
+                    lacking = max(lacking, min(pipes.earliest(op.pipes) - time, MAX_STALL - self.cycles[i - 1]))
+                if lacking > 0:
+                    given = self._raise(block, i, cause, lacking)
+                    grew |= given > 0
+                    time += given
+            scan.enter(i, time)
+            if raising:
+                pipes.issue(op.pipes, op.taken, time)
+            time += self.cycles[i] or DRAIN
+        return time, grew
 
-    def _ready(self, state: State, i: int) -> tuple[int, int]:
-        """The earliest time at which instruction i may issue, and the instruction that says so."""
-        return max(((ready, p) for p, ready in self._needs(state, i)), default=(-HORIZON, i))
+    def _needed(self, scan: Scan, i: int, time: int) -> tuple[int, int]:
+        """(cycles that instruction i lacks if it issues at that time, the instruction that says so)."""
+        ready, cause = max(self._chosen(scan.needs(i), i), default=(time, i - 1))
+        adjacent = self.adjacent(i - 1, i) - (self.cycles[i - 1] or DRAIN)
+        return max((ready - time, cause), (adjacent, i - 1))
 
-    def _needs(self, state: State, i: int) -> Iterator[tuple[int, int]]:
-        """(instruction in flight, time from which i may issue after it) for each distance that i must keep."""
-        op = self.ops[i]
-        for touch in self.reads[i]:
-            for (p, kind), issued in self._held(state, touch, i):
-                if kind == "w":
-                    needs = (raw_cycles(self.ops[p], w, op, touch) for w in self.writes[p] if _same(w, touch))
-                    yield p, issued + max(needs, default=0)
-        for touch in self.writes[i]:
-            for (p, kind), issued in self._held(state, touch, i):
-                if kind == "w":
-                    needs = (waw_cycles(self.ops[p], w, op, touch) for w in self.writes[p] if _same(w, touch))
-                else:
-                    needs = (war_cycles(self.ops[p], t, op, touch) for t in self.reads[p] if _same(t, touch))
-                yield p, issued + max(needs, default=0)
-        wait = self.rows[i]["wait"]
-        need = SET_TO_DEPBAR if stem(self.rows[i]) == "DEPBAR" else SET_TO_WAIT
-        for b in range(BARRIERS):
-            if wait >> b & 1:
-                for (p, _), issued in self._held(state, Touch("", "SB", b), i):
-                    yield p, issued + need
-
-    def _held(self, state: State, touch: Touch, i: int) -> list[tuple[tuple[int, str], int]]:
-        held = state.get((touch.space, touch.number))
-        if not held:
-            return []
+    def _chosen(self, needs: Iterable[tuple[int, int]], i: int) -> Iterable[tuple[int, int]]:
         if self.among is None or i in self.among:
-            return list(held.items())
-        return [(k, v) for k, v in held.items() if k[0] in self.among]
+            return needs
+        return [(ready, cause) for ready, cause in needs if cause in self.among]
 
-    def _enter(self, state: State, i: int, now: int) -> None:
-        """Put what instruction i leaves in flight into the state."""
-        row = self.rows[i]
-        for t in self.reads[i]:
-            if t not in self.late[i]:
-                state.setdefault((t.space, t.number), {})[i, "r"] = now
-        if not self.variable[i]:
-            for t in self.writes[i]:
-                state.setdefault((t.space, t.number), {})[i, "w"] = now
-        for name in ("write_barrier", "read_barrier"):
-            if row[name] != NO_BARRIER:
-                state.setdefault(("SB", row[name]), {})[i, "w"] = now
+    def adjacent(self, first: int, second: int) -> int:
+        """Cycles that two instructions in a row need by what only the next one can miss."""
+        need = 0
+        if self.among is not None and not self.among & {first, second}:
+            return 0
+        if self.waits[second] & self.raised[first]:
+            need = SET_TO_DEPBAR if self.operations[second].kind == "DEPBAR" else SET_TO_WAIT
+        prompt = self.operations[first].prompt
+        if prompt:
+            for key, _, _, war in self.operations[second].writes:
+                if war >= 0 and PROMPT_NEED[war] > need and key in prompt:
+                    need = PROMPT_NEED[war]
+        return need
+
+    def _lacking(self, block: Block, target: int, state: State) -> int:
+        """Cycles that the first instruction of the next block lacks."""
+        scan = Scan(self.operations, state)
+        ready = max((ready for ready, _ in self._chosen(scan.needs(target), target)), default=0)
+        return max(ready, self.adjacent(block.end - 1, target) - (self.cycles[block.end - 1] or DRAIN))
 
     def _raise(self, block: Block, i: int, cause: int, lacking: int) -> int:
         """Give the missing cycles to instructions from `cause` to the one before i; how many they got.
 
         A stall that the kernel itself fixed stays, for the checkers to judge.
         """
-        if i == block.start:
-            return max((self._raise_at(p, i, lacking) for p in self.before[i]), default=0)
         given = 0
         first = cause if block.start <= cause < i else block.start
         for p in range(i - 1, first - 1, -1):
@@ -216,7 +244,7 @@ class Stalls:
         return given
 
     def _raise_at(self, p: int, where: int, lacking: int, *, report: bool = True) -> int:
-        if "stall" in self.pins[p]:
+        if "stall" in self.pins[p] or not self.cycles[p]:
             return 0
         given = min(lacking, MAX_STALL - self.cycles[p])
         if given < lacking and report:
@@ -225,26 +253,10 @@ class Stalls:
         return given
 
 
-def _same(a: Touch, b: Touch) -> bool:
-    return a.space == b.space and a.number == b.number
-
-
-def _aged(state: State, now: int) -> State:
-    """Times of issue to cycles since, what is older than the horizon left out."""
-    left: State = {}
-    for register, held in state.items():
-        fresh = {k: now - v for k, v in held.items() if now - v < HORIZON}
-        if fresh:
-            left[register] = fresh
-    return left
-
-
 def _merge(into: State, state: State) -> bool:
     changed = False
-    for register, held in state.items():
-        mine = into.setdefault(register, {})
-        for key, elapsed in held.items():
-            if elapsed < mine.get(key, HORIZON + 1):
-                mine[key] = elapsed
-                changed = True
+    for key, age in state.items():
+        if age < into.get(key, age + 1):
+            into[key] = age
+            changed = True
     return changed
