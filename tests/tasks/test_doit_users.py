@@ -75,6 +75,7 @@ def test_always_execute_runs_all_and_changes_nothing(built):
     before = built.outputs()
     assert built.build("--always-execute").ran == built.steps(also=["arena"])
     assert built.outputs() == before
+    assert built.build().ran == []
 
 
 def test_ignore_and_reset_dep(built):
