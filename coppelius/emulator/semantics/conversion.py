@@ -52,8 +52,10 @@ def f2f(op: Operation) -> Step:
     return lambda g: write(g, convert.f2f(read(g), source, target, rounding, ftz=ftz))
 
 
-@executes("F2FP", "F2FP.PACK_AB")
+@executes("F2FP")
 def f2fp(op: Operation) -> Step:
+    if op.marked(".MERGE_C"):
+        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for .MERGE_C")
     a, b, d = op.float32("A"), op.float32("B"), op.destination()
     target = BF16 if "BF16" in op.suffix("TYPE") or op.field("BF16", 0) else F16
     rounding, relu = _rounding(op), op.flag("RELU")
@@ -82,7 +84,7 @@ def f2i(op: Operation) -> Step:
 _FIRST_BIT = {"": 0, "B1": 8, "B2": 16, "B3": 24, "H1": 16}
 
 
-@executes("I2F", "I2FP", "I2FP.F32")
+@executes("I2F", "I2FP.F32")
 def i2f(op: Operation) -> Step:
     kind = op.suffix("SRC") or "S32"
     width, signed = int(kind[1:]), kind[0] == "S"

@@ -31,16 +31,6 @@ def dfma(op: Operation) -> Step:
     return lambda g: d(g, float64.fma(a(g), b(g), c(g), rounding))
 
 
-@executes("DMNMX")
-def dmnmx(op: Operation) -> Step:
-    a, b, d, low = op.float64("A"), op.float64("B"), op.destination64(), op.predicate("Ps")
-
-    def step(g: Group) -> None:
-        d(g, compare.minimum(a(g), b(g), F64, maximum=~low(g)))
-
-    return step
-
-
 @executes("DSETP")
 def dsetp(op: Operation) -> Step:
     if op.suffix("CMP") in ("MIN", "MAX"):

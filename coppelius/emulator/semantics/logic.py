@@ -10,7 +10,7 @@ from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 
 
-@executes("LOP3.LUT", "LOP3")
+@executes("LOP3.LUT")
 def lop3(op: Operation) -> Step:
     """D by the table; Pd = D != 0 OR Ps (.PAND: AND)."""
     a, b, c, d = op.integer("A"), op.integer("B"), op.integer("C"), op.destination()
@@ -51,7 +51,7 @@ def prmt(op: Operation) -> Step:
     return lambda g: d(g, bitwise.prmt(a(g), b(g), c(g), mode))
 
 
-@executes("PLOP3.LUT", "PLOP3")
+@executes("PLOP3.LUT")
 def plop3(op: Operation) -> Step:
     """Two truth tables of three predicates."""
     a, b, c = op.predicate("Ps"), op.predicate("Pt"), op.predicate("Pu")

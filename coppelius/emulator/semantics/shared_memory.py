@@ -23,7 +23,7 @@ _LANE = np.arange(LANES)
 _COUNTS = {"": 1, "2": 2, "4": 4, "x1": 1, "x2": 2, "x4": 4}
 
 
-@executes("LDSM", "LDSM.16")
+@executes("LDSM.16")
 def ldsm(op: Operation) -> Step:
     address = address_of(op, wide=False)
     count = _COUNTS[op.suffix("COUNT")]

@@ -42,11 +42,11 @@ def s2r(op: Operation) -> Step:
     return lambda g: d(g, read(g))
 
 
-@executes("CS2R", "CS2R.32")
+@executes("CS2R")
 def cs2r(op: Operation) -> Step:
     name, read = special(op)
     d = op.destination()
-    if op.mnemonic.endswith("32") or op.suffix("SIZE") == "32":
+    if op.suffix("SIZE") == "32":
         return lambda g: d(g, read(g))
     high = op.destination("D", 1)
     machine = op.machine

@@ -21,8 +21,6 @@ _TWINS = (
     "IADD3.X",
     "IMAD",
     "IMAD.WIDE",
-    "IMAD.HI",
-    "LOP3",
     "LOP3.LUT",
     "SHF",
     "LEA",
@@ -39,7 +37,6 @@ _TWINS = (
     "BREV",
     "SGXT",
     "BMSK",
-    "PLOP3",
     "PLOP3.LUT",
     "MOV",
 )
