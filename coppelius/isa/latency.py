@@ -75,13 +75,13 @@ RAW: Grid = _grid("""
             alu fma half mixed compare wide mma  queue address fp64
 alu         4m  5m  5m   5m    5m      5m   7m   4m    5m      6m
 fma         5m  4m  5m   5m    5m      4m   7m   4m    5m      6m
-wide        5m  4m  5p   5p    5p      6m   7p   4p    5m      8m
+wide        5m  4m  5p   5p    5p      6m   7p   4m    5m      8m
 half        5m  5m  4m   5m    5m      5a   7m   4m    5m      6a
 mixed       5m  5m  5m   5m    5m      5a   7m   4m    5m      6a
 compare     5m  5m  5m   5m    4m      5a   7m   4m    5m      6a
 mma24       24m 24m 24m  24m   24m     24a  24m  22m   23m     24a
 mma16       16m 16m 16m  16m   16m     16a  16m  14m   15m     16a
-move64      6p  6p  6a   6a    6a      6a   7a   6a    6a      6a
+move64      6m  6p  6a   6a    6a      6a   7a   6a    6a      6a
 deep        10p 10p 10p  10p   10p     10a  11p  6p    7p      11a
 """)
 
@@ -98,13 +98,13 @@ r2p         13m   5m    5a    5a
 RAW |= _grid("""
             vector.u queue.u control.u constant.u datapath.u move.u
 datapath.u  6m       9m      10m       12m        4m         7m
-move.u      2m       2m      3p        5p         2m         2a
+move.u      2m       2m      3m        5p         2m         2a
 """)
 
 # Uniform predicates; `vote.up` is made by VOTEU.
 RAW |= _grid("""
             guard.up control.up vector.up datapath.up
-datapath.up 11p      9p         6p        4p
+datapath.up 11m      9p         6m        4m
 vote.up     5m       5a         1m        2m
 """)
 
@@ -158,8 +158,11 @@ fixed.u     1p         1p     1p
 WAW_AFTER_PREDICATED = {("datapath.u", "queue.u"): 4}
 
 _TENSOR_16 = ("HMMA.1688", "HMMA.1684", "IMMA.16816", "IMMA.8816", "IMMA.16832.S4", "IMMA.16832.U4")
-# published and mined: least stalls that instructions of these kinds carry to be effective at all
-_MINIMUM_STALL = {"DEPBAR": 4}
+# least stall of instructions that redirect control or order memory; the drain (stall 0) is no stall
+# mined: never less in shipped code (DEPBAR also published), whatever follows
+_MINIMUM_STALL = {"DEPBAR": 4, "MEMBAR": 6} | dict.fromkeys(
+    ("BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "BSYNC", "EXIT", "RET", "BPT", "CCTL"), 5
+)
 # address and data of these are ready as early as those of MUFU (mined)
 _LIGHT = ("LDC", "R2UR", "REDUX", "MATCH", "WARPSYNC", "RET", "CALL", "BRX", "JMX", "SULD", "SUST", "SURED", "SUATOM")
 _MEMORY_PIPES = frozenset(("memory", "shared"))

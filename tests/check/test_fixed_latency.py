@@ -136,15 +136,15 @@ def test_guards_exclude_only_while_their_predicate_stays(hazards: Judge) -> None
 
 BRANCHES = """
     [B------:R-:W-:Y:S13] ISETP.GE.AND P0, PT, R1, R2, PT
-    [B------:R-:W-:-:S01] FADD R4, R1, R2
-    [B------:R-:W-:-:S0{stall}] @P0 BRA 0x40
-    [B------:R-:W-:-:S04] NOP
-    [B------:R-:W-:Y:S15] FADD R5, R4, R2
+    [B------:R-:W-:-:S01] ISETP.GE.AND P1, PT, R1, R2, PT
+    [B------:R-:W-:Y:S{stall:02d}] @P0 BRA 0x40
+    [B------:R-:W-:-:S08] NOP
+    [B------:R-:W-:Y:S05] @P1 FADD R5, R4, R2
     [B------:R-:W-:Y:S05] EXIT
 """
 
 
-@pytest.mark.parametrize(("stall", "given"), [(1, 2), (2, 3), (3, None)])
+@pytest.mark.parametrize(("stall", "given"), [(5, 6), (11, 12), (12, None)])
 def test_both_sides_of_a_branch_count(stall: int, given: int | None, hazards: Judge) -> None:
     found = [(h.cause, h.ordinal, h.given) for h in hazards(BRANCHES.format(stall=stall))]
     assert found == ([] if given is None else [(1, 4, given)])
@@ -152,23 +152,31 @@ def test_both_sides_of_a_branch_count(stall: int, given: int | None, hazards: Ju
 
 LOOP = """
     [B------:R-:W-:Y:S13] ISETP.GE.AND P0, PT, R1, R2, PT
-    [B------:R-:W-:-:S05] FADD R5, R4, R2
-    [B------:R-:W-:-:S01] IADD3 R4, R1, R2, RZ
-    [B------:R-:W-:-:S0{stall}] @P0 BRA 0x10
+    [B------:R-:W-:-:S05] @P1 FADD R5, R4, R2
+    [B------:R-:W-:-:S01] ISETP.GE.AND P1, PT, R1, R2, PT
+    [B------:R-:W-:Y:S{stall:02d}] @P0 BRA 0x10
     [B------:R-:W-:Y:S05] EXIT
 """
 
 
-@pytest.mark.parametrize(("stall", "given"), [(3, 4), (4, None)])
+@pytest.mark.parametrize(("stall", "given"), [(11, 12), (12, None)])
 def test_the_back_edge_of_a_loop_counts(stall: int, given: int | None, hazards: Judge) -> None:
     found = [(h.cause, h.ordinal, h.needed, h.given) for h in hazards(LOOP.format(stall=stall))]
-    assert found == ([] if given is None else [(2, 1, 5, given)])
+    assert found == ([] if given is None else [(2, 1, 13, given)])
 
 
-def test_depbar_needs_a_stall_of_four(hazards: Judge) -> None:
-    wait = "[B------:R-:W-:Y:S0{}] DEPBAR.LE SB0, 0x0\n" + END
-    assert not hazards(wait.format(4))
-    assert [(h.rule, h.needed, h.given) for h in hazards(wait.format(3))] == [("minimum stall", 4, 3)]
+# fmt: off
+LEAST = [
+    ("DEPBAR.LE SB0, 0x0", 4), ("BRA 0x10", 5), ("BSYNC B0", 5), ("EXIT", 5), ("MEMBAR.SC.GPU", 6), ("CCTL.IVALL", 5),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "least"), LEAST)
+def test_least_stalls(text: str, least: int, hazards: Judge) -> None:
+    assert not hazards(f"{line(text, least)}\n{END}")
+    found = hazards(f"{line(text, least - 1)}\n{END}")
+    assert [(h.rule, h.ordinal, h.needed, h.given) for h in found] == [("minimum stall", 0, least, least - 1)]
 
 
 REUSED = """
