@@ -21,7 +21,7 @@ Key = tuple[str, int]
 SPACES = ("R", "P", "UR", "UP")
 _QUEUE = frozenset((MEMORY, SHARED))
 # results that come back in the order of issue (mined: code relies on it)
-_ORDERED = ("LDS", "SHFL", "LDSM")
+_ORDERED = ("LDS", "SHFL", "LDSM", "MOVM")
 
 
 @dataclass(frozen=True)
