@@ -204,6 +204,7 @@ def _row(identity: str, kernel: str, options: Mapping[str, int], registers: int 
 
 
 _BY_COUNT = ("ceil_div(count, 1024)", 1, 1)
+_HEADS = {"sequence": 1024, "heads": 8, "depth": 64}
 
 # fmt: off
 IMAGES = admit((
@@ -242,6 +243,23 @@ IMAGES = admit((
          "out half[rows, 512]; mean f32[rows]; rstd f32[rows]; "
          "x f32[rows, 512]; gain f32[512]; bias f32[512]; epsilon f32"),
 
+    # Between tokens' rows and heads' matrices, no shared memory: lanes lie side by side on both sides, so
+    # every access is whole lines, and each thread has all its loads in flight.  Rope: 128 threads are eight
+    # positions of 16 pieces, grid y the halves of the heads (8 or 12 quads a thread, within 64 registers).
+    # The value's transpose: 512 threads turn 128 positions of one head.  The moves: 256 threads take all
+    # heads of eight positions.
+    _row("qk-rope", "rope:qk_rope", _HEADS,                                    64, 128,   0, (128, 2, 1),
+         "q half[8, 1024, 64]; k half[8, 1024, 64]; qkv f32[1024, 1536]; table f32[1024, 32, 2]"),
+    _row("value-transpose", "value_transpose", _HEADS,                         24, 512,   0, (8, 8, 1),
+         "vt half[8, 64, 1024]; qkv f32[1024, 1536]"),
+    _row("head-to-token", "head_moves:head_to_token", _HEADS,                 32, 256,   0, (128, 1, 1),
+         "out half[1024, 512]; heads half[8, 1024, 64]"),
+    _row("token-to-head", "head_moves:token_to_head", _HEADS,                 32, 256,   0, (128, 1, 1),
+         "out half[8, 1024, 64]; tokens f32[1024, 512]"),
+    _row("inverse-rope-qkv", "rope:inverse_rope_qkv", _HEADS,                  64, 128,   0, (128, 2, 1),
+         "dqkv half[1024, 1536]; dq f32[8, 1024, 64]; dk f32[8, 1024, 64]; dv f32[8, 1024, 64]; "
+         "table f32[1024, 32, 2]"),
+
     # Rows of the sequence: one block a row of a group, 256 threads of four columns each.
     _row("softmax-forward", "softmax:softmax_forward", {"size": 1024},         32, 256, 128, (1024, "groups", 1),
          "probs half[groups, 1024, 1024]; scores f32[groups, 1024, 1024]; scale f32"),
@@ -249,12 +267,30 @@ IMAGES = admit((
          "dscores half[groups, 1024, 1024]; dprobs f32[groups, 1024, 1024]; "
          "probs half[groups, 1024, 1024]; scale f32"),
 
+    # The norm's gradients.  Of its input: a block a row again.  Of its parameters: sums down the columns, a
+    # block every eight columns (one sector of each row, so no byte is fetched twice), hence 64 blocks; 512
+    # threads, because 256 rows at a time and two such steps in flight keep memory busy from 64 SMs, and
+    # sixteen warps are all that 128 shared bytes can add up in a short chain.  No rows launch nothing, hence
+    # the factor that is 0 for them and 1 for any other number.
+    _row("layernorm-backward", "layernorm:layernorm_backward", {"width": 512}, 48, 128, 128, ("rows", 1, 1),
+         "dx f32[rows, 512]; dy f32[rows, 512]; x f32[rows, 512]; mean f32[rows]; rstd f32[rows]; gain f32[512]"),
+    _row("layernorm-parameters", "layernorm_parameters", {"width": 512},
+         40, 512, 128, ("64 * ceil_div(rows, rows + 1)", 1, 1),
+         "dgain f32[512]; dbias f32[512]; dy f32[rows, 512]; x f32[rows, 512]; "
+         "mean f32[rows]; rstd f32[rows]; rows u32"),
+
     # Rows of the vocabulary again, in batches of quads: two in flight while one is added up.
     _row("cross-entropy", "cross_entropy", {"vocabulary": 12288},              48, 256, 128, ("rows", 1, 1),
          "loss f32[rows]; lse f32[rows]; logits f32[rows, 12288]; targets u32[rows]"),
     _row("cross-entropy-backward", "cross_entropy:cross_entropy_backward", {"vocabulary": 12288},
          40, 256, 0, ("rows", 1, 1),
          "dlogits half[rows, 12288]; logits f32[rows, 12288]; lse f32[rows]; targets u32[rows]; scale f32"),
+
+    # Rows added to the table in the order of their positions: a block a position, of which the first with
+    # its token works.
+    _row("embedding-scatter", "embedding_scatter", {"vocabulary": 12288, "width": 512, "rows": 1024},
+         40, 512, 0, (1024, 1, 1),
+         "dtable f32[12288, 512]; drows f32[1024, 512]; tokens u32[1024]"),
 
     # The parameter bank: 1,024 blocks walk its quads.  40 registers let 1,536 threads stay on an SM.
     _row("adamw", "adamw", {"elements": 31998976, "blocks": 1024},             40, 256,   0, (1024, 1, 1),
@@ -275,6 +311,9 @@ IMAGES = admit((
     _row("transpose-g8-r1024-c64", "transpose", {"groups": 8, "rows": 1024, "columns": 64},
          40, 128, 0, (16, 8, 1),
          "out half[8, 64, 1024]; source half[8, 1024, 64]"),
+    _row("transpose-g8-r64-c1024", "transpose", {"groups": 8, "rows": 64, "columns": 1024},
+         40, 128, 0, (16, 8, 1),
+         "out half[8, 1024, 64]; source half[8, 64, 1024]"),
 
     # One value a row: a thread a row, too little work for a block of its own.
     _row("loss-target-gather", "loss_target_gather", {"vocabulary": 12288},

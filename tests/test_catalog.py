@@ -35,14 +35,23 @@ PUBLISHED = {
     "argmax":                 (64, 256, 96),
     "gather":                 (40, 128, 0),
     "layernorm-forward":      (40, 128, 128),
+    "qk-rope":                (64, 128, 0),
+    "value-transpose":        (24, 512, 0),
+    "head-to-token":          (32, 256, 0),
+    "token-to-head":          (32, 256, 0),
+    "inverse-rope-qkv":       (64, 128, 0),
     "softmax-forward":        (32, 256, 128),
     "softmax-backward":       (32, 256, 128),
+    "layernorm-backward":     (48, 128, 128),
+    "layernorm-parameters":   (40, 512, 128),  # the block is the kernel's own choice
     "cross-entropy":          (48, 256, 128),
     "cross-entropy-backward": (40, 256, 0),
+    "embedding-scatter":      (40, 512, 0),
     "adamw":                  (40, 256, 0),  # registers and block are the kernel's own choice
     "gated-gelu-forward":     (24, 256, 0),  # the same
     "gated-gelu-backward":    (32, 256, 0),  # the same
     "transpose-g8-r1024-c64": (40, 128, 0),  # the block is the kernel's own choice
+    "transpose-g8-r64-c1024": (40, 128, 0),  # the same
     "loss-target-gather":     (None, 256, 0),
 }
 # fmt: on
@@ -91,22 +100,37 @@ def test_every_grid_evaluates_from_the_names_its_row_gives() -> None:
         assert min(blocks) >= 1, image.identity
 
 
-def test_transpose_tiles_cover_its_matrices() -> None:
-    image = BY_NAME["transpose-g8-r1024-c64"]
-    options = image.options
-    tiles = options["rows"] // 64 * (options["columns"] // 64)
-    assert image.grid == (tiles, options["groups"], 1)
-    assert options == {"groups": model.HEADS, "rows": model.SEQUENCE, "columns": model.HEAD_WIDTH}
+@pytest.mark.parametrize(
+    ("name", "rows", "columns"),
+    [
+        ("transpose-g8-r1024-c64", model.SEQUENCE, model.HEAD_WIDTH),
+        ("transpose-g8-r64-c1024", model.HEAD_WIDTH, model.SEQUENCE),
+    ],
+)
+def test_transpose_tiles_cover_its_matrices(name: str, rows: int, columns: int) -> None:
+    image = BY_NAME[name]
+    assert image.grid == (rows // 64 * (columns // 64), model.HEADS, 1)
+    assert image.options == {"groups": model.HEADS, "rows": rows, "columns": columns}
 
 
 # beside the rotary table's 32 pairs of cosine and sine
-_SIZES = {model.WIDTH, model.SEQUENCE, model.HEADS, model.HEAD_WIDTH, model.VOCABULARY, model.PARAMETERS}
+_SIZES = {
+    model.WIDTH, model.SEQUENCE, model.HEADS, model.HEAD_WIDTH, model.QUERY_KEY_VALUE, model.VOCABULARY,
+    model.PARAMETERS,
+}  # fmt: skip
+_HEADS = {"sequence": model.SEQUENCE, "heads": model.HEADS, "depth": model.HEAD_WIDTH}
 
 
 def test_literal_dimensions_are_the_models() -> None:
     sizes = {d for image in IMAGES for p in image.parameters for d in p.dimensions if isinstance(d, int)}
     assert sizes <= {2, 32, *_SIZES}
-    assert BY_NAME["layernorm-forward"].options == BY_NAME["gather"].options == {"width": model.WIDTH}
+    for name in ("gather", "layernorm-forward", "layernorm-backward", "layernorm-parameters"):
+        assert BY_NAME[name].options == {"width": model.WIDTH}, name
+    for name in ("qk-rope", "value-transpose", "head-to-token", "token-to-head", "inverse-rope-qkv"):
+        assert BY_NAME[name].options == _HEADS, name
+    assert BY_NAME["embedding-scatter"].options == {
+        "vocabulary": model.VOCABULARY, "width": model.WIDTH, "rows": model.SEQUENCE,
+    }  # fmt: skip
     assert BY_NAME["loss-target-gather"].options == {"vocabulary": model.VOCABULARY}
 
 
