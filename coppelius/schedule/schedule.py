@@ -1,4 +1,4 @@
-"""Control words of a whole program: barriers, then stalls, then NOPs where fifteen cycles are not enough."""
+"""Control words of a whole program: barriers, stalls, NOPs where fifteen cycles are not enough; then reuse flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from coppelius.program.edit import rebuild
 from coppelius.program.flow import blocks
 from coppelius.program.program import Instruction, Program, branch_target
 from coppelius.schedule.barriers import assign
-from coppelius.schedule.operation import operation_of
+from coppelius.schedule.operation import Operation, operation_of
+from coppelius.schedule.reuse import with_reuse
 from coppelius.schedule.stalls import Stalls
 
 Pins = Sequence[Mapping[str, int]]
@@ -48,13 +49,26 @@ def _once(program: Program, pins: Pins) -> tuple[Program, dict[int, int]]:
     stalls = Stalls(rows, operations, flow, pins)
     cycles = stalls.run()
     out = []
+    ended = False
     for i, (row, stall, pin) in enumerate(zip(rows, cycles, pins, strict=True)):
-        if "stall" not in pin and branch_target(row, i) == i:
-            # compiled code drains at the branch to itself that ends a program (mined)
+        # compiled code drains at the branch to itself that ends a program, and at the padding after it (mined)
+        ended = branch_target(row, i) == i or (ended and operations[i].kind == "NOP")
+        if ended and "stall" not in pin:
             stall = 0
-        keep = pin.get("keep", int(legal_keep(stall)))
+        keep = pin.get("keep", int(_keeps(operations, i, stall)))
         out.append(row.with_fields({"stall": stall, "keep": keep}))
-    return Program.of(out, program.table), stalls.missing
+    return Program.of(with_reuse(out, flow), program.table), stalls.missing
+
+
+def _keeps(operations: Sequence[Operation], i: int, stall: int) -> bool:
+    """Whether to keep issuing (bit 109): compiled code does unless what comes next waits for something made before."""
+    if not legal_keep(stall) or operations[i].kind == "DEPBAR":
+        return False
+    own = operations[i]
+    following = operations[i + 1] if i + 1 < len(operations) else own
+    # mined: up to 2, and as long as the pipe is taken or as always after such an instruction
+    shared = own.taken if own.pipes == following.pipes else 1
+    return stall <= max(2, own.floor, shared) or own.kind == "BAR"
 
 
 def retime(program: Program, changed: frozenset[int]) -> tuple[Program, list[int]]:
