@@ -43,17 +43,36 @@ READ_AFTER_WRITE = [
     ("IADD3 R4, P0, R1, R2, RZ",                "IMAD.X R5, R1, 0x1, R2, P0",             "P0", 5),
     ("IMAD.WIDE.U32 R4, P0, R1, R2, R6",        "IMAD.X R8, R1, 0x1, R2, P0",             "P0", 4),
     ("IMAD.WIDE.U32 R4, P0, R1, R2, R6",        "IADD3.X R8, R1, R2, RZ, P0, !PT",        "P0", 5),
+    ("R2P PR, R1, 0x1",                         "SEL R5, R1, R2, P0",                     "P0", 5),
+    ("HMMA.16816.F32 R4, R8, R12, R4",          "FADD R1, R4, R2",                        "R4", 24),
+    ("HMMA.16816.F32 R4, R8, R12, R4",          "HMMA.16816.F32 R16, R8, R12, R4",        "R7", 24),
+    ("HMMA.16816.F32 R4, R8, R12, R4",          "STG.E [R2.64], R6",                      "R6", 23),
+    ("HMMA.16816.F32 R4, R8, R12, R4",          "MUFU.EX2 R1, R4",                        "R4", 22),
+    ("HMMA.1688.F32 R4, R8, R12, R4",           "FADD R1, R4, R2",                        "R4", 16),
+    ("FADD R8, R1, R2",                         "HMMA.16816.F32 R4, R8, R12, R4",         "R8", 7),
+    ("UIADD3 UR4, UR5, UR6, URZ",               "IADD3 R1, R2, UR4, RZ",                  "UR4", 6),
+    ("UIADD3 UR4, UR5, UR6, URZ",               "UIADD3 UR7, UR4, UR6, URZ",              "UR4", 4),
+    ("UIADD3 UR4, UR5, UR6, URZ",               "LDS R1, [R2+UR4]",                       "UR4", 9),
+    ("ULDC UR4, c[0x0][0x160]",                 "IADD3 R1, R2, UR4, RZ",                  "UR4", 2),
+    ("UISETP.GE.AND UP0, UPT, UR4, UR5, UPT",   "@UP0 UIADD3 UR7, UR5, UR6, URZ",         "UP0", 11),
 ]
 WRITE_AFTER_WRITE = [
     ("FADD R4, R1, R2",                         "IADD3 R4, R1, R2, RZ",                   "R4", 1),
     ("FADD R4, R1, R2",                         "MUFU.RCP R4, R1",                        "R4", 6),
     ("IADD3 R4, R1, R2, RZ",                    "LDS R4, [R1]",                           "R4", 6),
     ("IADD3 R4, R1, R2, RZ",                    "IMAD.WIDE R4, R1, R2, RZ",               "R4", 2),
+    ("UIADD3 UR4, UR5, UR6, URZ",               "UMOV UR4, 0x1",                          "UR4", 7),
+    ("FADD R4, R1, R2",                         "HMMA.16816.F32 R4, R8, R12, RZ",         "R4", 6),
+    ("HMMA.16816.F32 R4, R8, R12, RZ",          "FADD R4, R1, R2",                        "R4", 24),
 ]
 WRITE_AFTER_READ = [
     ("FADD R4, R1, R2",                         "FADD R1, R2, R3",                        "R1", 1),
     ("FADD R4, R1, R2",                         "MUFU.RCP R1, R3",                        "R1", 2),
     ("FADD R4, R1, R2",                         "LDS R2, [R3]",                           "R2", 2),
+    ("UIADD3 UR4, UR5, UR6, URZ",               "UMOV UR5, 0x1",                          "UR5", 3),
+    ("HMMA.16816.F32 R4, R8, R12, R4",          "FADD R8, R1, R2",                        "R8", 7),
+    ("HMMA.16816.F32 R4, R8, R12, R4",          "HMMA.16816.F32 R8, R16, R12, RZ",        "R8", 8),
+    ("HMMA.16816.F32 R4, R8, R12, R4",          "LDSM.16.M88.4 R8, [R1]",                 "R8", 1),
 ]
 # fmt: on
 PAIRS = [
@@ -67,14 +86,41 @@ PAIRS = [
 def test_a_pair_needs_exactly_its_cycles(
     rule: str, first: str, second: str, register: str, cycles: int, hazards: Judge
 ) -> None:
-    enough = "\n".join([line(first, min(cycles, 15)), line(second, 15), END])
-    assert not hazards(enough)
+    assert not hazards(apart(first, cycles, second))
     if cycles == 1:
         return
-    short = "\n".join([line(first, cycles - 1), line(second, 15), END])
-    found = hazards(short)
-    assert {(h.rule, h.cause, h.ordinal, h.needed, h.given) for h in found} == {(rule, 0, 1, cycles, cycles - 1)}
+    found = hazards(apart(first, cycles - 1, second))
+    assert {(h.rule, h.cause, h.needed, h.given) for h in found} == {(rule, 0, cycles, cycles - 1)}
     assert register in {h.register for h in found}
+
+
+def apart(first: str, cycles: int, second: str) -> str:
+    """Two instructions that many cycles apart, and an end."""
+    fillers = [line("NOP", 11)] * ((cycles - 1) // 11) if cycles > 15 else []
+    return "\n".join([line(first, cycles - 11 * len(fillers)), *fillers, line(second, 15), END])
+
+
+# an MMA of an old toolkit: result and sources under scoreboards
+BARRED = "[B------:R{read}:W{write}:-:S02] HMMA.16816.F32 R4, R8, R12, R4"
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "wait", "second", "cause"),
+    [
+        ("-", "0", "0-----", "FADD R1, R4, R2", None),
+        ("-", "0", "------", "FADD R1, R4, R2", 24),
+        ("-", "0", "-1----", "FADD R1, R4, R2", 24),
+        ("1", "-", "-1----", "FADD R8, R1, R2", None),
+        ("1", "-", "------", "FADD R8, R1, R2", 7),
+        ("1", "-", "-1----", "FADD R1, R4, R2", 24),
+        ("-", "0", "0-----", "FADD R8, R1, R2", None),
+    ],
+)
+def test_a_wait_covers_an_mma_as_well_as_cycles(
+    read: str, write: str, wait: str, second: str, cause: int | None, hazards: Judge
+) -> None:
+    text = "\n".join([BARRED.format(read=read, write=write), f"[B{wait}:R-:W-:Y:S15] {second}", END])
+    assert [h.needed for h in hazards(text)] == ([] if cause is None else [cause])
 
 
 def test_the_stalls_between_add_up(hazards: Judge) -> None:

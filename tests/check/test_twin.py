@@ -19,7 +19,6 @@ from coppelius.check.facts import Facts, facts_of
 from coppelius.check.fixed_latency import DRAIN, fixed_latency_hazards
 from coppelius.check.flow import Graph, graph_of
 from coppelius.check.hazard import register_name
-from coppelius.check.scan import exclusive
 from coppelius.check.scoreboard import scoreboard_hazards
 from coppelius.check.shape import BARRIER, COUNTED_WAIT, PLAIN_WAIT, PROMPT_NEED, RAW_TABLE, WAR_TABLE, WAW_TABLE
 from coppelius.container.reader import read_kernels
@@ -45,8 +44,8 @@ class Pair(NamedTuple):
     late: bool
 
 
-def paths(graph: Graph, twice: int = 2, most: int = 64) -> list[list[int]]:
-    """Instruction ordinals along paths from the entry, each edge taken at most `twice`."""
+def paths(graph: Graph, twice: int = 2, most: int = 64) -> tuple[list[list[int]], bool]:
+    """Instruction ordinals along paths from the entry, each edge taken at most `twice`; whether these are all."""
     found: list[list[int]] = []
     stack: list[tuple[list[int], Counter[tuple[int, int]]]] = [([graph.entries[0]], Counter())]
     while stack and len(found) < most:
@@ -56,7 +55,7 @@ def paths(graph: Graph, twice: int = 2, most: int = 64) -> list[list[int]]:
             found.append([i for n in nodes for i in range(*graph.spans[graph.blocks[n]])])
         for target in after:
             stack.append(([*nodes, target], used + Counter([(nodes[-1], target)])))
-    return found
+    return found, not stack
 
 
 def pairs(facts: Sequence[Facts], path: Sequence[int]) -> Iterator[Pair]:
@@ -103,6 +102,13 @@ def timed_readers(facts: Sequence[Facts], path: Sequence[int], k: int, key: int)
         yield from ((m, row) for reg, row in g.timed if reg == key)
         if not g.guarded and any(w[0] == key for w in g.writes):
             return
+
+
+def exclusive(facts: Sequence[Facts], i: int, j: int) -> bool:
+    """Whether opposite guards, of a predicate that stays, keep one thread from executing both."""
+    guard = facts[i].guard
+    changed = any(abs(guard) in [w[0] for w in facts[n].writes] or facts[n].flow for n in range(i, j))
+    return bool(guard) and facts[j].guard == -guard and not changed
 
 
 def waits(f: Facts) -> int:
@@ -208,7 +214,7 @@ def test_random_programs(branches: int, facts_from: Callable[[str], list[Facts]]
         facts = facts_from(random_program(random.Random(seed * 3 + branches), 12, branches))
         graph = graph_of(facts)
         expected: Named = set()
-        for path in paths(graph):
+        for path in paths(graph)[0]:
             expected |= twin(facts, path, list(pairs(facts, path)))
         found = checked(facts, graph)
         assert expected <= found, (seed, sorted(expected - found))
@@ -239,14 +245,16 @@ def weakened(facts: list[Facts]) -> Iterator[tuple[str, list[Facts]]]:
             yield text, [*facts[:i], f._replace(**change), *facts[i + 1 :]]
 
 
+SOURCES = ("atomics", "control", "elementwise", "half", "integer", "memory", "norm", "reduce", "tensor", "warp")
+
+
 def small_kernels() -> list[tuple[str, Any]]:
     """Kernels of moderate size out of several of our sources."""
     found = []
-    for name in ("elementwise", "reduce", "warp", "norm", "memory"):
-        for kernel in read_kernels(CUBINS / "O3" / f"{name}.cubin"):
-            if kernel.instructions <= 64:
-                found.append((f"{name}:{kernel.name}", kernel))
-    return found[::3][:10]
+    for name in SOURCES:
+        small = [k for k in read_kernels(CUBINS / "O3" / f"{name}.cubin") if 24 <= k.instructions <= 128]
+        found += [(f"{name}:{kernel.name}", kernel) for kernel in small[::4][:2]]
+    return found
 
 
 def test_weakened_kernels() -> None:
@@ -257,14 +265,17 @@ def test_weakened_kernels() -> None:
         words = from_bytes(kernel.code)
         facts = facts_of(decode(sm86(), words), words)
         graph = graph_of(facts)
-        routes = [(path, list(pairs(facts, path))) for path in paths(graph, most=12)]
+        routes, whole = paths(graph, most=12)
+        known = [(path, list(pairs(facts, path))) for path in routes]
         for text, mutant in weakened(facts):
             expected: Named = set()
-            for path, known in routes:
-                expected |= twin(mutant, path, known)
+            for path, found_pairs in known:
+                expected |= twin(mutant, path, found_pairs)
             found = {f for f in checked(mutant, graph) if reached(graph, f[1])}
-            if expected != found:
+            # with more paths than are written out, the checker may know more
+            if not (expected == found if whole else expected <= found):
                 problems.append((name, text, sorted(expected - found), sorted(found - expected)))
             seen["named" if found else "harmless"] += 1
     assert not problems, problems[:3]
-    assert seen["named"] > 100, seen
+    assert seen["named"] > 500, seen
+    assert seen["harmless"] > 100, seen
