@@ -73,7 +73,7 @@ def decode(table: Table, words: Words) -> Decoded:
     """Fields of each word; refused words keep uid -1 and zero values (see `refusal_of` for why)."""
     values = np.zeros((len(words), table.columns), dtype=np.int64)
     decoded = Decoded(table, match(table, words), values)
-    doubtful: list[int] = []
+    doubtful: list[npt.NDArray[np.intp]] = []
     for encoding, where in decoded.groups():
         layout = table.layout(encoding)
         for start in range(0, len(where), CHUNK):
@@ -82,22 +82,29 @@ def decode(table: Table, words: Words) -> Decoded:
             ok = layout.judge(block)
             if not ok.all():
                 decoded.uids[part[~ok]] = -1
-                doubtful += part[~ok].tolist() if encoding.opcode in table.shared_opcodes else []
+                if encoding.opcode in table.shared_opcodes:
+                    doubtful.append(part[~ok])
                 part, block = part[ok], block[ok]
             values[part, : block.shape[1]] = block
-    for i in doubtful:
-        _retry(decoded, words, i)
+    if doubtful:
+        _retry(decoded, words, np.concatenate(doubtful))
     return decoded
 
 
-def _retry(decoded: Decoded, words: Words, i: int) -> None:
-    """A word whose first candidate lacked a legal code may still be another encoding's."""
-    table, word = decoded.table, words[i : i + 1]
-    for encoding in table.by_opcode[int(word[0, 0]) & 0xFFF]:
-        if not why_not(table, encoding, word):
-            decoded.uids[i] = encoding.uid
-            decoded.values[i, : len(encoding.fields)] = table.layout(encoding).read(word)[0]
-            return
+def _retry(decoded: Decoded, words: Words, doubtful: npt.NDArray[np.intp]) -> None:
+    """Words whose first candidate lacked a legal code may still be another encoding's."""
+    table = decoded.table
+    opcodes = words[doubtful, 0] & np.uint64(0xFFF)
+    for opcode in np.unique(opcodes).tolist():
+        left = doubtful[opcodes == opcode]
+        for encoding in table.by_opcode[opcode]:
+            layout, row = table.layout(encoding), table.masks[encoding.uid]
+            fits = ((words[left] & row[:2]) == row[2:]).all(axis=1)
+            block = layout.read(words[left])
+            fits &= layout.judge(block)
+            decoded.uids[left[fits]] = encoding.uid
+            decoded.values[left[fits], : block.shape[1]] = block[fits]
+            left = left[~fits]
 
 
 def why_not(table: Table, encoding: Encoding, word: Words) -> str:

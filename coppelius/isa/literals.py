@@ -66,9 +66,12 @@ def _parse(text: str, exponent: int, fraction: int, pack: str, shift: int) -> in
         return code | (named[1] == "-") << (exponent + fraction)
     if not _NUMBER.match(text):
         return None
+    value = float(text)
     try:
-        packed = struct.pack(pack, float(text))
+        packed = struct.pack(pack, value)
     except OverflowError:
+        return None
+    if math.isinf(value):
         return None
     code = int.from_bytes(packed, "little")
     return code >> shift if not code & ((1 << shift) - 1) else None

@@ -41,7 +41,7 @@ _INTEGERS = {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16", 4: ".U32", 5: "", 6: ".U6
 
 def _integer(codes: range) -> Modifier:
     """The integer type written, bits [76:75] its size and 72 its sign."""
-    return Modifier("DST", _DST + bits[72], {n: _INTEGERS[n] for n in codes}, default=min(5, codes[-1]))
+    return Modifier("DST", _DST + bits[72], {n: _INTEGERS[n] for n in codes}, default=5 if 5 in codes else codes[-1])
 
 
 def _signed(unsigned: str, signed: str) -> Modifier:

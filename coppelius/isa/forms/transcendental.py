@@ -28,7 +28,7 @@ _BITS = Flexible("X", HEX, negate=True, reuse=None, invert=True)
 
 # fmt: off
 FORMS = [
-    *(Form("MUFU", 0x108, XU, VARIABLE, (Rd, source), (Modifier("FUNC", bits[77:74], names), *more), "1456",
+    *(Form("MUFU", 0x108, XU, VARIABLE, (Rd, source), (Modifier("FUNC", bits[77:74], names, default=min(names)), *more), "1456",
            fixed={bits[73]: half}, variant=variant)
       for source, names, more, half, variant in (
           (_SIGNED, _WHOLE, (), 0, ""), (_signed(F64_HIGH), _UPPER, (), 0, "double."), (_HALF, _WHOLE, (Suffix(".F16"),), 1, "half."))),
