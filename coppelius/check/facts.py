@@ -104,37 +104,23 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
         reads.append((base + guard, guard_column))
     write_bit = 0 if write_barrier == 7 else 1 << write_barrier
     late_bits = write_bit | (0 if read_barrier == 7 else 1 << read_barrier)
+    kept = [(k.slot, values[k.column], k.width, values[k.flag]) for k in shape.kept if values[k.column] != 255]
     return Facts(
-        stall,
-        wait,
-        write_barrier,
-        read_barrier,
-        tuple(reads),
-        tuple(writes),
-        tuple(timed),
-        tuple(late),
-        tuple(results),
-        tuple(prompt),
+        stall, wait, write_barrier, read_barrier,
+        tuple(reads), tuple(writes), tuple(timed), tuple(late), tuple(results), tuple(prompt),
         (*[r[0] for r in reads], *[w[0] for w in writes]),
-        bool(results or late or late_bits),
-        shape.queue,
-        shape.late_queue,
+        bool(results or late or late_bits), shape.queue, shape.late_queue,
         guard != 7 or (shape.flow != PLAIN and (shape.divergent or _conditional(shape, values))),
-        shape.meaning,
-        shape.flow,
+        shape.meaning, shape.flow,
         None if shape.target is None else values[shape.target[0]] * shape.target[1] // 16,
         _NO_DEPBAR if shape.depbar is None else _depbar(shape.depbar, values),
         _NO_ADDRESS if shape.shared is None else _span(shape.shared, values),
         # old toolkits put MMAs under scoreboards: either a wait or the cycles will do
         (write_bit, late_bits) if shape.tensor else (0, 0),
         0 if guard == 7 else -(base + guard) if inverted else base + guard,
-        tuple([(k.slot, values[k.column], k.width) for k in shape.kept if values[k.flag] and values[k.column] != 255]),
-        tuple([(k.slot, values[k.column], k.width) for k in shape.kept if values[k.column] != 255]),
-        shape.minimum,
-        keep,
-        encoding,
-        values,
-    )
+        tuple([k[:3] for k in kept if k[3]]), tuple([k[:3] for k in kept]),
+        shape.minimum, keep, encoding, values,
+    )  # fmt: skip
 
 
 _NO_DEPBAR = (0, 0, 0)
