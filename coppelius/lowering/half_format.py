@@ -22,7 +22,7 @@ from coppelius.schedule.schedule import retime
 
 FORMATS = ("bf16", "f16")
 
-_REGISTER = r"[-|]*(?:RZ|R\d+)[|]?(?:\.H[01]_H[01])?(?:\.reuse)?"
+_REGISTER = r"[-|]*(?:RZ|R\d+)(?:\.H[01]_H[01])?[|]?(?:\.reuse)?(?:\.H[01]_H[01])?"
 
 
 def _rule(pattern: str, result: str) -> tuple[re.Pattern[str], str]:
@@ -32,14 +32,14 @@ def _rule(pattern: str, result: str) -> tuple[re.Pattern[str], str]:
 # f16 text -> bf16 text, the first that matches (facts 2.4: how compiled code writes each)
 # fmt: off
 _RULES = [
-    _rule(r"F2FP\.(RELU\.)?PACK_AB (.+)",                     r"F2FP.\1BF16.PACK_AB \2"),
-    _rule(r"HADD2\.F32 (<r>), -RZ, (R\d+)\.H0_H0(\.reuse)?",  r"IMAD.U32 \1, \2\3, 0x10000, RZ"),
-    _rule(r"HADD2\.F32 (<r>), -RZ, (R\d+)\.H1_H1(\.reuse)?",  r"LOP3.LUT \1, \2\3, 0xffff0000, RZ, 0xc0, !PT"),
-    _rule(r"HADD2 (<r>), (<r>), (<r>)",                       r"HFMA2.BF16_V2 \1, \2, 1, 1, \3"),
-    _rule(r"HMUL2 (<r>), (<r>), (<r>)",                       r"HFMA2.BF16_V2 \1, \2, \3, -RZ.H0_H0"),
-    _rule(r"HFMA2(\.RELU)? (.+)",                             r"HFMA2.BF16_V2\1 \2"),
-    _rule(r"HMNMX2(\.NAN|\.XORSIGN)? (.+)",                   r"HMNMX2.BF16_V2\1 \2"),
-    _rule(r"HMMA\.(16816|1688)\.F32 (.+)",                    r"HMMA.\1.F32.BF16 \2"),
+    _rule(r"F2FP\.(RELU\.)?PACK_AB (.+)",                       r"F2FP.\1BF16.PACK_AB \2"),
+    _rule(r"HADD2\.F32 (<r>), -RZ, (R\d+(?:\.reuse)?)\.H0_H0",  r"IMAD.U32 \1, \2, 0x10000, RZ"),
+    _rule(r"HADD2\.F32 (<r>), -RZ, (R\d+(?:\.reuse)?)\.H1_H1",  r"LOP3.LUT \1, \2, 0xffff0000, RZ, 0xc0, !PT"),
+    _rule(r"HADD2 (<r>), (<r>), (<r>)",                         r"HFMA2.BF16_V2 \1, \2, 1, 1, \3"),
+    _rule(r"HMUL2 (<r>), (<r>), (<r>)",                         r"HFMA2.BF16_V2 \1, \2, \3, -RZ.H0_H0"),
+    _rule(r"HFMA2(\.RELU)? (.+)",                               r"HFMA2.BF16_V2\1 \2"),
+    _rule(r"HMNMX2(\.NAN|\.XORSIGN)? (.+)",                     r"HMNMX2.BF16_V2\1 \2"),
+    _rule(r"HMMA\.(16816|1688)\.F32 (.+)",                      r"HMMA.\1.F32.BF16 \2"),
 ]
 # fmt: on
 # mnemonics whose meaning depends on the half format
