@@ -92,7 +92,8 @@ def _registers(facts: Sequence[Facts], demand: Demand, declared: int | None) -> 
     else:
         return []
     top = demand.general - 1
-    ordinal = next(i for i, f in enumerate(facts) if any(key == top for key in f.touched))
+    # an instruction that never executes may name it too, and touches nothing
+    ordinal = next((i for i, f in enumerate(facts) if top in f.touched), 0)
     remedy = f"declare {launch_registers(demand)} registers, or use fewer"
     return [Hazard(ordinal, ALONE, CHECK, "registers", f"R{top}", needed, limit, remedy, fact)]
 

@@ -65,6 +65,8 @@ class Scan:
         self.setters: dict[tuple[int, int], list[int]] = {}
         # (queue, scoreboard) -> producers before this block that a counted wait lets pass
         self.counted: dict[tuple[int, int], int] = {}
+        # scoreboards of which a count was waited for
+        self.counts = 0
         self.last_barrier = -1
         self.first_commit = NO_SCOREBOARD
         self.results: dict[int, list[Item]] = {}
@@ -128,6 +130,7 @@ class Scan:
         self._wait(i, mask)
         if f.meaning != COUNTED_WAIT or not count:
             return
+        self.counts |= 1 << scoreboard
         for queue in COUNTED_QUEUES:
             setters = self.setters.get((queue, scoreboard), [])
             if len(setters) > count:
@@ -183,7 +186,12 @@ class Scan:
             # results of one queue arrive in order, so the later write wins
             if read or not (item.queue and item.queue == f.queue):
                 rule = "read after write" if read else "write after write"
-                self._report(i, item.cause, rule, register_name(key), _remedy(item, "write"))
+                self._report(i, item.cause, rule, register_name(key), self._result_remedy(item))
+
+    def _result_remedy(self, item: Item) -> str:
+        if not item.queue and self.counts >> item.own & 1:
+            return f"wait for SB{item.own} to be zero: it finishes out of order, so a count says nothing of it"
+        return _remedy(item, "write")
 
     def _overwrite(self, i: int, key: int) -> None:
         barrier = self.last_barrier

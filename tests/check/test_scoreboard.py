@@ -184,6 +184,11 @@ def test_rule(case: str, hazards: Judge) -> None:
     assert named(hazards(f"{text}\n{END}")) == expected
 
 
+def test_the_remedy_of_a_count_out_of_order(hazards: Judge) -> None:
+    (hazard,) = hazards(f"{CASES['counted, out of order'][1]}\n{END}")
+    assert hazard.remedy == "wait for SB0 to be zero: it finishes out of order, so a count says nothing of it"
+
+
 ACROSS = """
     [B------:R-:W0:-:S02] MUFU.RCP R4, R1
     [B------:R-:W-:-:S05] @P0 BRA 0x40

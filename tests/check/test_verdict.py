@@ -1,13 +1,18 @@
 """The verdict as data and as words: what a build keeps and what a reader sees."""
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coppelius.check.verdict import describe, judge
+from coppelius.isa.codec import decode
 from coppelius.isa.refusal import Refusal
+from coppelius.isa.table import sm86
+from coppelius.isa.word import to_bytes
 
 Verdict = Callable[..., dict[str, Any]]
 
@@ -82,6 +87,23 @@ def test_material_is_whole_words() -> None:
     with pytest.raises(Refusal, match="17 bytes"):
         judge(b"\0" * 17, {})
     assert [h["rule"] for h in judge(b"", {})["hazards"]] == ["empty"]
+
+
+def test_any_words_that_decode_are_judged() -> None:
+    """Nonsense of every encoding: a verdict, never an error, and the same one each time."""
+    dice = random.Random(5)
+    table = sm86()
+    for _ in range(40):
+        words = []
+        for encoding in dice.choices(table.encodings, k=60):
+            number = encoding.value | dice.getrandbits(128) & ~encoding.mask
+            words.append([number & 0xFFFF_FFFF_FFFF_FFFF, number >> 64])
+        made = np.array(words, dtype=np.uint64)
+        kept = made[decode(table, made).uids >= 0]
+        verdict = judge(to_bytes(kept), {"registers": 64, "shared_bytes": 1024, "block_x": 256, "half": "bf16"})
+        assert verdict["checks"]["words"] == "accepted"
+        assert verdict == judge(to_bytes(kept), {"registers": 64, "shared_bytes": 1024, "block_x": 256, "half": "bf16"})
+        assert len(describe("x", verdict)) == 3 * len(verdict["hazards"])
 
 
 # fmt: off
