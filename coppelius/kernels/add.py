@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import P
 from coppelius.kernels.quads import LANES, quads
 
 
@@ -20,11 +19,11 @@ def add(k: Kernel) -> None:
             k.FADD(left[lane], left[lane], right[lane])
         k.STG_E_128(k.at(out), left)
 
-    def one(lane: int, present: P) -> None:
-        left = k.LDG_E(f"left{lane}", k.at(a, 4 * lane), guard=present)
-        right = k.LDG_E(f"right{lane}", k.at(b, 4 * lane), guard=present)
-        k.FADD(left, left, right, guard=present)
-        k.STG_E(k.at(out, 4 * lane), left, guard=present)
+    def one(lane: int) -> None:
+        left = k.LDG_E(f"left{lane}", k.at(a, 4 * lane))
+        right = k.LDG_E(f"right{lane}", k.at(b, 4 * lane))
+        k.FADD(left, left, right)
+        k.STG_E(k.at(out, 4 * lane), left)
 
     q.tail(one)
     k.finish()

@@ -6,7 +6,7 @@ Denormals are kept, infinities stay, NaN stays NaN, f16 overflows to infinity.
 from __future__ import annotations
 
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import RZ, P, R
+from coppelius.isa.operands import RZ, R
 from coppelius.kernels.quads import LANES, quads
 
 
@@ -22,10 +22,10 @@ def cast_down(k: Kernel) -> None:
             k.F2FP_PACK_AB(packed[pair], value[2 * pair + 1], value[2 * pair])
         k.STG_E_64(k.at(out), packed)
 
-    def one(lane: int, present: P) -> None:
-        value = k.LDG_E(f"value{lane}", k.at(source, 4 * lane), guard=present)
-        k.F2FP_PACK_AB(value, RZ, value, guard=present)
-        k.STG_E_U16(k.at(out, 2 * lane), value, guard=present)
+    def one(lane: int) -> None:
+        value = k.LDG_E(f"value{lane}", k.at(source, 4 * lane))
+        k.F2FP_PACK_AB(value, RZ, value)
+        k.STG_E_U16(k.at(out, 2 * lane), value)
 
     q.tail(one)
     k.finish()
@@ -43,11 +43,10 @@ def cast_up(k: Kernel) -> None:
             _widen(k, value[lane], packed[lane // 2], "H1_H1" if lane % 2 else "H0_H0")
         k.STG_E_128(k.at(out), value)
 
-    def one(lane: int, present: P) -> None:
-        value = k.LDG_E_U16(f"value{lane}", k.at(source, 2 * lane), guard=present)
-        with k.when(present):
-            _widen(k, value, value, "H0_H0")
-            k.STG_E(k.at(out, 4 * lane), value)
+    def one(lane: int) -> None:
+        value = k.LDG_E_U16(f"value{lane}", k.at(source, 2 * lane))
+        _widen(k, value, value, "H0_H0")
+        k.STG_E(k.at(out, 4 * lane), value)
 
     q.tail(one)
     k.finish()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import P
 from coppelius.kernels.quads import quads
 
 
@@ -16,9 +15,9 @@ def copy(k: Kernel) -> None:
         value = k.LDG_E_128("value", k.at(source))
         k.STG_E_128(k.at(out), value)
 
-    def one(lane: int, present: P) -> None:
-        value = k.LDG_E(f"value{lane}", k.at(source, 4 * lane), guard=present)
-        k.STG_E(k.at(out, 4 * lane), value, guard=present)
+    def one(lane: int) -> None:
+        value = k.LDG_E(f"value{lane}", k.at(source, 4 * lane))
+        k.STG_E(k.at(out, 4 * lane), value)
 
     q.tail(one)
     k.finish()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import P
 from coppelius.kernels.quads import LANES, quads
 
 
@@ -17,8 +16,8 @@ def fill(k: Kernel) -> None:
     with q.whole():
         k.STG_E_128(k.at(out), value)
 
-    def one(lane: int, present: P) -> None:
-        k.STG_E(k.at(out, 4 * lane), value[lane], guard=present)
+    def one(lane: int) -> None:
+        k.STG_E(k.at(out, 4 * lane), value[lane])
 
     q.tail(one)
     k.finish()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from coppelius.builder.kernel import Kernel
 from coppelius.builder.registers import Vector
-from coppelius.isa.operands import PT, RZ, P, R
+from coppelius.isa.operands import PT, RZ, R
 from coppelius.kernels.exponential import LOG2_E
 from coppelius.kernels.quads import LANES, quads
 
@@ -63,12 +63,11 @@ def gated_gelu_forward(k: Kernel) -> None:
             _forward(k, f"x{lane}", x[lane], factor[lane])
         k.STG_E_64(k.at(out), _packed(k, "packed", x))
 
-    def one(lane: int, present: P) -> None:
-        with k.when(present):
-            x, factor = k.LDG_E(f"rest{lane}", k.at(gate, 4 * lane)), k.LDG_E(f"factor{lane}", k.at(up, 4 * lane))
+    def one(lane: int) -> None:
+        x, factor = k.LDG_E(f"rest{lane}", k.at(gate, 4 * lane)), k.LDG_E(f"factor{lane}", k.at(up, 4 * lane))
         _forward(k, f"rest{lane}", x, factor)
         k.F2FP_PACK_AB(x, RZ, x)
-        k.STG_E_U16(k.at(out, 2 * lane), x, guard=present)
+        k.STG_E_U16(k.at(out, 2 * lane), x)
 
     q.tail(one)
     k.finish()
@@ -87,14 +86,13 @@ def gated_gelu_backward(k: Kernel) -> None:
         k.STG_E_64(k.at(gate_out), _packed(k, "dgate", factor))
         k.STG_E_64(k.at(up_out), _packed(k, "dup", flow))
 
-    def one(lane: int, present: P) -> None:
-        with k.when(present):
-            x, factor = k.LDG_E(f"rest{lane}", k.at(gate, 4 * lane)), k.LDG_E(f"factor{lane}", k.at(up, 4 * lane))
-            flow = k.LDG_E(f"flow{lane}", k.at(flow_at, 4 * lane))
+    def one(lane: int) -> None:
+        x, factor = k.LDG_E(f"rest{lane}", k.at(gate, 4 * lane)), k.LDG_E(f"factor{lane}", k.at(up, 4 * lane))
+        flow = k.LDG_E(f"flow{lane}", k.at(flow_at, 4 * lane))
         _backward(k, f"rest{lane}", x, factor, flow)
         for value, pointer in ((factor, gate_out), (flow, up_out)):
             k.F2FP_PACK_AB(value, RZ, value)
-            k.STG_E_U16(k.at(pointer, 2 * lane), value, guard=present)
+            k.STG_E_U16(k.at(pointer, 2 * lane), value)
 
     q.tail(one)
     k.finish()

@@ -41,12 +41,13 @@ class Quads:
             self.k.EXIT()
             self.k.place(done)
 
-    def tail(self, element: Callable[[int, P], None]) -> None:
-        """For the thread with one to three elements left: `element(lane, present)` for each that may be there."""
+    def tail(self, element: Callable[[int], None]) -> None:
+        """For the thread with one to three elements left: `element(lane)` for each of them, then it leaves."""
         with self.k.region("tail"):
             for lane in range(LANES - 1):
-                present = self.k.compare(f"present{lane}", "GT", self.rest, lane)
-                element(lane, present)
+                if lane:
+                    self.k.exit_when(self.k.compare(f"done{lane}", "LE", self.rest, lane))
+                element(lane)
 
 
 def quads(k: Kernel) -> Quads:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import RZ, Constant, P, R
+from coppelius.isa.operands import RZ, Constant, R
 from coppelius.kernels.circle import circle, polynomial
 from coppelius.kernels.quads import LANES, quads
 
@@ -50,8 +50,8 @@ def random_normal(k: Kernel) -> None:
     with q.whole():
         k.STG_E_128(k.at(out), values)
 
-    def one(lane: int, present: P) -> None:
-        k.STG_E(k.at(out, 4 * lane), values[lane], guard=present)
+    def one(lane: int) -> None:
+        k.STG_E(k.at(out, 4 * lane), values[lane])
 
     q.tail(one)
     k.finish()

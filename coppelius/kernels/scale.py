@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import P
 from coppelius.kernels.quads import LANES, quads
 
 
@@ -19,10 +18,10 @@ def scale(k: Kernel) -> None:
             k.FMUL(value[lane], value[lane], factor)
         k.STG_E_128(k.at(out), value)
 
-    def one(lane: int, present: P) -> None:
-        value = k.LDG_E(f"value{lane}", k.at(a, 4 * lane), guard=present)
-        k.FMUL(value, value, factor, guard=present)
-        k.STG_E(k.at(out, 4 * lane), value, guard=present)
+    def one(lane: int) -> None:
+        value = k.LDG_E(f"value{lane}", k.at(a, 4 * lane))
+        k.FMUL(value, value, factor)
+        k.STG_E(k.at(out, 4 * lane), value)
 
     q.tail(one)
     k.finish()
