@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from coppelius.check.facts import Facts
 from coppelius.check.flow import Graph
@@ -41,13 +40,9 @@ _WAR_NEED = [max(row) for row in WAR_TABLE]
 _LONGEST = max(*_ROW_NEED, *_WAR_NEED)
 
 
-class Event(NamedTuple):
-    """A register written or read at a time: row of RAW/WAW or of WAR, guarded writer or not, who."""
-
-    time: int
-    row: int
-    guarded: bool
-    ordinal: int
+# a register written or read: (time, row of RAW and WAW or of WAR, whether the writer is guarded, ordinal);
+# a bare tuple, because every write makes one
+Event = tuple[int, int, bool, int]
 
 
 _WRITTEN, _READ = 0, 1
@@ -67,7 +62,7 @@ class _Scan:
         for (kind, key, row, guarded, ordinal), age in (entry or {}).items():
             self.waitable |= facts[ordinal].waitable[1]
             table = self.written if kind == _WRITTEN else self.read
-            table[key] = (*table.get(key, ()), Event(-age, row, guarded, ordinal))
+            table[key] = (*table.get(key, ()), (-age, row, guarded, ordinal))
 
     def run(self, first: int, end: int, limit: int | None = None) -> None:
         """Scan [first, end), or no more than `limit` cycles of it."""
@@ -80,7 +75,8 @@ class _Scan:
             for key, column in f.reads:
                 if key in written:
                     for event in written[key]:
-                        if column >= 0 and time - event.time < RAW_TABLE[event.row][column]:
+                        age = time - event[0]
+                        if age < _LONGEST and column >= 0 and age < RAW_TABLE[event[1]][column]:
                             self._read_early(i, key, event, column, time)
             for key, row, second, war in f.writes:
                 if key in written:
@@ -91,13 +87,13 @@ class _Scan:
                         # a later writer is this one's concern
                         del read[key]
                 if row >= 0:
-                    event = Event(time, row, f.guarded, i)
+                    event = (time, row, f.guarded, i)
                     written[key] = (*written.get(key, ()), event) if f.guarded else (event,)
                 elif key in written and not f.guarded:
                     del written[key]
             for key, row in f.timed:
-                others = tuple(e for e in read[key] if e.row != row) if key in read else ()
-                read[key] = (*others, Event(time, row, False, i))
+                others = tuple(e for e in read[key] if e[1] != row) if key in read else ()
+                read[key] = (*others, (time, row, False, i))
             if f.waitable[1]:
                 self.waitable |= f.waitable[1]
             time += f.stall or DRAIN
@@ -109,49 +105,51 @@ class _Scan:
         """Forget what a scoreboard says is done."""
         for which, table in ((0, self.written), (1, self.read)):
             for key, events in list(table.items()):
-                if any(self.facts[e.ordinal].waitable[which] & mask for e in events):
-                    table[key] = tuple(e for e in events if not self.facts[e.ordinal].waitable[which] & mask)
+                if any(self.facts[e[3]].waitable[which] & mask for e in events):
+                    table[key] = tuple(e for e in events if not self.facts[e[3]].waitable[which] & mask)
 
     def _read_early(self, i: int, key: int, event: Event, column: int, time: int) -> None:
-        kinds = f"{RAW_ROWS[event.row]} to {RAW_COLUMNS[column]}"
-        self._report(i, event, "read after write", key, RAW_TABLE[event.row][column], time, kinds)
+        kinds = f"{RAW_ROWS[event[1]]} to {RAW_COLUMNS[column]}"
+        self._report(i, event, "read after write", key, RAW_TABLE[event[1]][column], time, kinds)
 
     def _rewrite(self, i: int, key: int, column: int, time: int) -> None:
         for event in self.written[key]:
-            needed = WAW_TABLE[event.guarded][event.row][column] if column >= 0 else 0
-            if time - event.time < needed:
-                self._report(i, event, "write after write", key, needed, time, RAW_ROWS[event.row])
+            when, row, guarded, _ = event
+            needed = WAW_TABLE[guarded][row][column] if column >= 0 else 0
+            if time - when < needed:
+                self._report(i, event, "write after write", key, needed, time, RAW_ROWS[row])
 
     def _overwrite(self, i: int, key: int, column: int, time: int) -> None:
         for event in self.read[key]:
-            needed = WAR_TABLE[event.row][column] if column >= 0 else 0
-            if time - event.time < needed and event.ordinal != i:
-                kinds = f"{WAR_ROWS[event.row]} to {WAR_COLUMNS[column]}"
+            when, row, _, ordinal = event
+            needed = WAR_TABLE[row][column] if column >= 0 else 0
+            if time - when < needed and ordinal != i:
+                kinds = f"{WAR_ROWS[row]} to {WAR_COLUMNS[column]}"
                 self._report(i, event, "write after read", key, needed, time, kinds)
 
     def _report(self, i: int, event: Event, rule: str, key: int, needed: int, time: int, kinds: str) -> None:
-        given = time - event.time
-        if exclusive(self.facts, event.ordinal, i):
+        when, _, _, cause = event
+        given = time - when
+        if exclusive(self.facts, cause, i):
             return
         name = register_name(key)
-        identity = (i, event.ordinal, rule, name)
+        identity = (i, cause, rule, name)
         before = self.found.get(identity)
         if before is not None and (before.needed, -before.given) >= (needed, -given):
             return
-        other = self.facts[event.ordinal].encoding.mnemonic
+        other = self.facts[cause].encoding.mnemonic
         fact = f"{name} of {other} needs {needed} cycles ({kinds}), has {given}"
         remedy = f"add {needed - given} to the stalls between them"
-        self.found[identity] = Hazard(i, event.ordinal, CHECK, rule, name, needed, given, remedy, fact)
+        self.found[identity] = Hazard(i, cause, CHECK, rule, name, needed, given, remedy, fact)
 
     def left(self) -> State:
         """What is still young at the end."""
         state: State = {}
         for kind, table, needs in ((_WRITTEN, self.written, _ROW_NEED), (_READ, self.read, _WAR_NEED)):
             for key, events in table.items():
-                for event in events:
-                    age = self.time - event.time
-                    if age < needs[event.row]:
-                        state[kind, key, event.row, event.guarded, event.ordinal] = age
+                for when, row, guarded, ordinal in events:
+                    if self.time - when < needs[row]:
+                        state[kind, key, row, guarded, ordinal] = self.time - when
         return state
 
 
@@ -232,7 +230,9 @@ def _short_stalls(facts: Sequence[Facts]) -> list[Hazard]:
 
 def _stale_reuse(facts: Sequence[Facts], graph: Graph) -> list[Hazard]:
     """Operands read from the reuse cache after their register was overwritten."""
-    found = []
+    found: list[Hazard] = []
+    if not any(f.reuse for f in facts):
+        return found
     for first, end in graph.spans:
         # (slot, bank) -> (register, registers of the operand, ordinal, overwritten by)
         cache: dict[tuple[int, int], tuple[int, int, int, int]] = {}
