@@ -2,6 +2,7 @@
 
     run("add", "bf16", out=n, a=a, b=b, count=n)    arrays are inputs, an integer or shape is an output
     run(..., blocks=[0, 7])                         only these blocks, at the whole grid
+    run(..., mode="strict")                         the schedule honoured: a result read too early is a fault
 
 Outputs are filled with a pattern first, so that an element nobody wrote shows; inputs are read-only.
 Buffers lie apart with gaps that belong to none, so an access outside a buffer is a fault.
@@ -73,7 +74,13 @@ def run(identity: str, half: str, *, blocks: Sequence[int] | None = None, **give
 
 
 def report(
-    identity: str, half: str, *, blocks: Sequence[int] | None = None, in_place: Sequence[str] = (), **given: Any
+    identity: str,
+    half: str,
+    *,
+    blocks: Sequence[int] | None = None,
+    in_place: Sequence[str] = (),
+    mode: str = "fast",
+    **given: Any,
 ) -> tuple[Outputs, Report | None]:
     """The outputs and the emulator's report; None where the grid is empty and nothing is launched."""
     row = image(identity)
@@ -115,6 +122,7 @@ def report(
         memory=memory,
         shared_bytes=row.shared_bytes,
         blocks=blocks,
+        mode=mode,
         kernel=identity,
     )
     return outputs, done
