@@ -6,8 +6,7 @@ The wait stands on the first such instruction of each path, and covers what is k
 results of one queue come back in order (SHFL, LDS; MUFU; FP64), operands leave a queue in order, and BAR
 lets no operand unread.  Who is always covered by another raises nothing.
 
-Scoreboards are counters: when six are not enough, a producer shares the one that costs least, by the times
-of a schedule with scoreboards enough (`estimate`).
+Scoreboards are counters, and six are seldom enough; `sharing` decides which producers share one.
 
 Work in flight is a set of producers, an integer with a bit for each, followed over the control-flow graph
 with loops, by union over the paths.
@@ -23,6 +22,7 @@ from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
 from coppelius.schedule.estimate import Estimate
 from coppelius.schedule.operation import Operation
+from coppelius.schedule.sharing import Sharing
 
 Pins = Sequence[Mapping[str, int]]
 Settle = Callable[[int, "Flight"], tuple[int, int]]
@@ -161,7 +161,7 @@ def assign(
     """Barriers and waits of each instruction; what `pins` fix stays as it is."""
     flow = Flow(operations, blocks)
     needs = _needs(flow)
-    out = _Allocation(rows, flow, needs, pins).run()
+    out = _allocate(flow, rows, needs, pins)
     _place_waits(flow, out, pins)
     return out
 
@@ -200,92 +200,44 @@ def _uncovered(flow: Flow, i: int, results: int, operands: int) -> tuple[int, in
     return kept_results, kept_operands
 
 
-class _Allocation:
-    """Scoreboards to producers, front to back."""
+def _group_scoreboard(flow: Flow, rows: Sequence[Instruction], pins: Pins) -> int:
+    """What LDGDEPBAR raises: the scoreboard that counted waits name, which then nothing else may raise."""
+    groups = [i for i, op in enumerate(flow.operations) if op.kind == "LDGDEPBAR"]
+    if not groups:
+        return NO_BARRIER
+    pinned = [pins[i]["write_barrier"] for i in groups if "write_barrier" in pins[i]]
+    counted = (row for row, op in zip(rows, flow.operations, strict=True) if op.kind == "DEPBAR")
+    named = [row["scoreboard"] for row in counted if "scoreboard" in row.encoding.column]
+    return (pinned or named or [0])[0]
 
-    def __init__(self, rows: Sequence[Instruction], flow: Flow, needs: list[tuple[int, int]], pins: Pins) -> None:
-        self.rows, self.flow, self.pins = rows, flow, pins
-        count = len(rows)
-        self.out = Assignment([NO_BARRIER] * count, [NO_BARRIER] * count, [0] * count)
-        self.waiters: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
-        for i, both in enumerate(needs):
-            for kind in (RESULT, OPERANDS):
-                for p in ones(both[kind]):
-                    self.waiters[kind].setdefault(p, []).append(i)
-        self.estimate = Estimate(flow.operations, flow.blocks, rows, needs)
-        self.holders: list[list[tuple[int, int]]] = [[] for _ in range(BARRIERS)]
-        self.groups = self._group_scoreboard()
 
-    def run(self) -> Assignment:
-        out = self.out
-        for i, (op, pin) in enumerate(zip(self.flow.operations, self.pins, strict=True)):
-            if op.kind == "LDGDEPBAR":
-                out.write[i] = pin.get("write_barrier", self.groups)
-            elif "write_barrier" in pin:
-                self._hold(out.write, i, RESULT, pin["write_barrier"])
-            elif i in self.waiters[RESULT]:
-                self._hold(out.write, i, RESULT, self._choose(i, RESULT)[0])
-            if "read_barrier" in pin:
-                self._hold(out.read, i, OPERANDS, pin["read_barrier"])
-            elif i in self.waiters[OPERANDS]:
-                self._choose_read(i)
-        return out
-
-    def _hold(self, column: list[int], i: int, kind: int, board: int) -> None:
-        column[i] = board
-        if board != NO_BARRIER:
-            self.holders[board].append((i, kind))
-
-    def _choose_read(self, i: int) -> None:
-        """A read barrier, unless waiting for the result costs no more."""
-        own = self.out.write[i]
-        board, cost = self._choose(i, OPERANDS)
-        if own != NO_BARRIER:
-            late = sum(self.estimate.late(i, RESULT, c) for c in self.waiters[OPERANDS][i])
-            if late <= cost:
-                return
-        self._hold(self.out.read, i, OPERANDS, board)
-
-    def _group_scoreboard(self) -> int:
-        """What LDGDEPBAR raises: the scoreboard that the kernel's counted waits name, which nothing else may raise."""
-        pinned = [p["write_barrier"] for op, p in zip(self.flow.operations, self.pins, strict=True)
-                  if op.kind == "LDGDEPBAR" and "write_barrier" in p]  # fmt: skip
-        if not any(op.kind == "LDGDEPBAR" for op in self.flow.operations):
-            return NO_BARRIER
-        named = [r["scoreboard"] for r, op in zip(self.rows, self.flow.operations, strict=True)
-                 if op.kind == "DEPBAR" and "scoreboard" in r.encoding.column]  # fmt: skip
-        return (pinned or named or [0])[0]
-
-    def _choose(self, i: int, kind: int) -> tuple[int, float]:
-        """The scoreboard that costs least, and what: one waited for by the same, else a free one, else the cheapest."""
-        mine = self.waiters[kind][i]
-        best: tuple[float, int, int, int] | None = None
-        for board in range(BARRIERS):
-            if board == self.groups:
-                continue
-            held = [
-                h for h in self.holders[board] if self.estimate.in_flight(h[0], self.waiters[h[1]].get(h[0], ()), i)
-            ]
-            cost = self._cost(i, kind, held) if held else 0.0
-            alike = bool(held) and all(self.waiters[h[1]].get(h[0]) == mine for h in held)
-            last = self.holders[board][-1][0] if self.holders[board] else -1
-            choice = (cost, 0 if alike else 1 if not held else 2, last, board)
-            if best is None or choice < best:
-                best = choice
-        assert best is not None
-        return best[3], best[0]
-
-    def _cost(self, i: int, kind: int, held: Sequence[tuple[int, int]]) -> float:
-        """Cycles that waiters of one wait for the other, over both directions."""
-        cost = 0.0
-        for p, other in held:
-            for c in self.waiters[other].get(p, ()):
-                if self.estimate.in_flight(i, self.waiters[kind][i], c):
-                    cost += self.estimate.late(i, kind, c)
-            for c in self.waiters[kind][i]:
-                if self.estimate.in_flight(p, self.waiters[other].get(p, ()), c):
-                    cost += self.estimate.late(p, other, c)
-        return cost
+def _allocate(flow: Flow, rows: Sequence[Instruction], needs: list[tuple[int, int]], pins: Pins) -> Assignment:
+    count = len(rows)
+    out = Assignment([NO_BARRIER] * count, [NO_BARRIER] * count, [0] * count)
+    columns = (out.write, out.read)
+    waiters: dict[tuple[int, int], list[int]] = {}
+    for i, both in enumerate(needs):
+        for kind in (RESULT, OPERANDS):
+            for p in ones(both[kind]):
+                waiters.setdefault((p, kind), []).append(i)
+    groups = _group_scoreboard(flow, rows, pins)
+    fixed: dict[tuple[int, int], int] = {}
+    for i, (op, pin) in enumerate(zip(flow.operations, pins, strict=True)):
+        if op.kind == "LDGDEPBAR":
+            out.write[i] = groups
+        for kind, name in enumerate(("write_barrier", "read_barrier")):
+            if name in pin:
+                columns[kind][i] = pin[name]
+                fixed[i, kind] = pin[name]
+    estimate = Estimate(flow.operations, flow.blocks, rows, needs)
+    boards = [b for b in range(BARRIERS) if b != groups]
+    for (i, kind), board in Sharing(estimate, waiters, fixed, boards).run().items():
+        columns[kind][i] = board
+    for i in range(count):
+        # a result that has arrived says that the operands were read, too
+        if out.read[i] == out.write[i] and "read_barrier" not in pins[i]:
+            out.read[i] = NO_BARRIER
+    return out
 
 
 def _place_waits(flow: Flow, out: Assignment, pins: Pins) -> None:

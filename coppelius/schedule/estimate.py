@@ -75,31 +75,27 @@ class Estimate:
             time += op.floor
         return issue
 
-    def in_flight(self, p: int, waiters: Sequence[int], at: int) -> bool:
-        """Whether the work that p raises, waited for by these, may be unfinished at that place."""
-        if at > p:
-            if any(w > at for w in waiters):
-                return True
-            loop = self._loop(p, min(waiters, default=p + 1))
-            return loop is not None and at < loop[1]
-        loop = self._loop(p, min(waiters, default=p + 1))
-        return loop is not None and loop[0] <= at and any(at < w <= p for w in waiters)
+    def spans(self, p: int, waiters: Sequence[int]) -> list[tuple[int, int]]:
+        """Where the work that p raises, waited for by these, may be unfinished: after the first, before the second."""
+        onward = [w for w in waiters if w > p]
+        loop = self._loop(p, min(waiters))
+        if loop is None:
+            return [(p, max(onward))] if onward else []
+        return [(p, loop[1]), (loop[0] - 1, max((w for w in waiters if loop[0] <= w <= p), default=loop[0]))]
 
     def late(self, p: int, kind: int, c: int) -> float:
         """Weighted cycles that instruction c would lose by waiting for p's result (0) or operands (1)."""
+        loop = self._loop(p, c) if c <= p else None
+        if c <= p and loop is None:
+            return 0.0
         lost = 0.0
         for issue, ready, weight in zip(self.issue, self.ready, _WEIGHTS, strict=True):
-            time = issue[c]
-            if c <= p:
-                loop = self._loop(p, c)
-                if loop is None:
-                    continue
-                time += issue[loop[1] - 1] - issue[loop[0]]
+            time = issue[c] if loop is None else issue[c] + issue[loop[1] - 1] - issue[loop[0]]
             lost += weight * max(0, ready[kind][p] - time)
         return lost * float(_ROUNDS ** self.depth[c])
 
     def _loop(self, p: int, c: int) -> tuple[int, int] | None:
-        """The smallest loop that leads from p back to c, an earlier place."""
+        """The smallest loop that leads from p back to c, an earlier place or its own."""
         if c > p:
             return None
         around = [loop for loop in self.loops if loop[0] <= c and p < loop[1]]

@@ -48,8 +48,6 @@ NO_QUEUE, SHARED_RESULTS, XU_RESULTS, FP64_RESULTS = range(4)
 MEMORY_OPERANDS, XU_OPERANDS, FP64_OPERANDS = 4, 5, 6
 _IN_ORDER = frozenset(("SHFL", "LDS", "LDSM", "STS", "MOVM"))
 
-# the least stalls that compiled code leaves after these whatever follows (facts 3.4)
-_FLOORS = {"BRA": 5, "EXIT": 5, "BSYNC": 5, "MEMBAR": 6, "CCTL": 5, "CALL": 5, "RET": 5, "BRX": 5, "BRXU": 5, "JMX": 5}
 # compiled code always drains after these (mined)
 _DRAINS = ("ERRBAR",)
 
@@ -101,7 +99,7 @@ def floor(encoding: Encoding) -> int:
     """The least stall this instruction gets whatever follows; 0 drains."""
     if stem(encoding) in _DRAINS:
         return 0
-    return max(latency.minimum_stall(encoding), _FLOORS.get(stem(encoding), 1))
+    return latency.minimum_stall(encoding)
 
 
 def _operation(encoding: Encoding, values: Sequence[int]) -> Operation:

@@ -20,7 +20,7 @@ Pins = Sequence[Mapping[str, int]]
 _ROUNDS = 8
 
 
-def schedule(program: Program, pins: Pins) -> tuple[Program, list[int]]:
+def schedule(program: Program, pins: Pins, *, reorder: bool = False) -> tuple[Program, list[int]]:
     """The program under control words that cover its dependences, and each instruction's ordinal in the input.
 
     What `pins` fix stays, right or wrong: the checkers judge it.  NOPs are inserted where needed.
