@@ -79,6 +79,7 @@ class Flexible:
     # signs of [71:64] at [84] and [83], as all 16-bit operations have them
     upper_signs: bool = False
     select: Mapping[int, str] | None = None
+    suffix: str = ""
 
     def special_in(self, form: int) -> bool:
         """Whether this operand takes [63:32] in that form."""
@@ -99,6 +100,7 @@ class Flexible:
             "half": None if self.halves is None else self.halves[0 if upper else 1],
             "invert": self.invert,
             "select": self.select,
+            "suffix": self.suffix,
         }
 
     def place(self, form: int, *, uniform: bool = False) -> Slot:

@@ -78,7 +78,8 @@ HALF_SELECT = {0: "", 1: ".H1"}
 class Modified(Slot):
     """Shared by operands with sign, magnitude, 16-bit half and reuse: `-|R4|.H0_H0.reuse`.
 
-    `tail` is one more suffix that a form prints on the operand (`.ROW`, `.B1`), as (field, {code: text}).
+    `tail` is one more suffix that a form prints on the operand (`.ROW`, `.B1`), as (field, {code: text});
+    `suffix` one that it always prints (`.SIGN`).
     """
 
     sign = "-"
@@ -97,8 +98,10 @@ class Modified(Slot):
         invert: bool = False,
         select: Mapping[int, str] | None = None,
         tail: tuple[Field, Mapping[int, str]] | None = None,
+        suffix: str = "",
     ) -> None:
         self.name = name
+        self.suffix = suffix
         self._names = _HALVES if select is None else select
         self._half_codes = {text.lstrip("."): code for code, text in self._names.items() if text}
         self._inside = self.half_inside or (select is not None and absolute is not None)
@@ -142,12 +145,12 @@ class Modified(Slot):
             text += ".reuse"
         if not self._inside:
             text += self._names[half]
-        return text + (self.tail[1][tail] if self.tail else "")
+        return text + (self.tail[1][tail] if self.tail else "") + self.suffix
 
     def render(self, columns: Columns) -> list[str]:
         index = columns[self.place.name]
         flags = [f for f in self.fields[1:] if any(columns[f.name])]
-        if not flags and self.tail is None:
+        if not flags and self.tail is None and not self.suffix:
             bare = self.bare
             return [bare(i) for i in index]
         zeros = [0] * len(index)
@@ -165,6 +168,9 @@ class Modified(Slot):
     def parse(self, text: str) -> Values | None:
         values = dict.fromkeys((f.name for f in self.fields), 0)
         text = text.strip()
+        if not text.endswith(self.suffix):
+            return None
+        text = text[: len(text) - len(self.suffix)]
         if self.tail is not None:
             place, names = self.tail
             for code, suffix in sorted(names.items(), key=lambda item: -len(item[1])):
@@ -241,6 +247,7 @@ class Register(Modified):
         invert: bool = False,
         select: Mapping[int, str] | None = None,
         tail: tuple[Field, Mapping[int, str]] | None = None,
+        suffix: str = "",
     ) -> None:
         super().__init__(
             name,
@@ -252,6 +259,7 @@ class Register(Modified):
             invert=invert,
             select=select,
             tail=tail,
+            suffix=suffix,
         )
         self.accesses = (Access(name, "R", name, mode, width),)
 
@@ -289,6 +297,7 @@ class UniformRegister(Modified):
         invert: bool = False,
         select: Mapping[int, str] | None = None,
         tail: tuple[Field, Mapping[int, str]] | None = None,
+        suffix: str = "",
         optional: bool = False,
     ) -> None:
         self.zero = (1 << place.width) - 1
@@ -301,6 +310,7 @@ class UniformRegister(Modified):
             invert=invert,
             select=select,
             tail=tail,
+            suffix=suffix,
         )
         self.absent = {name: self.zero} if optional else None
         self.accesses = (Access(name, "UR", name, mode, width),)

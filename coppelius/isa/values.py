@@ -138,11 +138,14 @@ class ConstantOperand(Modified):
         invert: bool = False,
         spaced: bool = False,
         select: Mapping[int, str] | None = None,
+        suffix: str = "",
     ) -> None:
         self.space = " " if spaced else ""
         # one field of bank and offset, so that one look-up prints both
         place = Field(name, bits[58:54] + bits[53:40])
-        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select)
+        super().__init__(
+            name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select, suffix=suffix
+        )
 
     def bare(self, index: int) -> str:
         words = index & 0x3FFF
@@ -182,10 +185,13 @@ class BindlessConstant(Modified):
         invert: bool = False,
         spaced: bool = False,
         select: Mapping[int, str] | None = None,
+        suffix: str = "",
     ) -> None:
         self.space = " " if spaced else ""
         place = Field(name, bits[37:32] + bits[53:40])
-        super().__init__(name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select)
+        super().__init__(
+            name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select, suffix=suffix
+        )
         self.accesses = (Access(name, "UR", name, READ, 2, shift=14),)
 
     def bare(self, index: int) -> str:
