@@ -20,6 +20,7 @@ from coppelius.emulator import semantics  # noqa: F401 - importing registers
 from coppelius.emulator.access import Read
 from coppelius.emulator.barriers import Parked, release_barriers, release_convergence
 from coppelius.emulator.group import Group, Words32, ballot, union
+from coppelius.emulator.initcheck import InitCheck
 from coppelius.emulator.machine import Machine
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import BINDERS, CONTROL_BINDERS, ControlStep, Step
@@ -53,6 +54,7 @@ class Engine:
     steps: int = 0
     issued: int = 0
     place: int = 0
+    watch: InitCheck | None = None
 
     def run(self, start: Group) -> None:
         """Runs until every thread has left."""
@@ -112,17 +114,31 @@ class Engine:
             self.issued += group.count
             if self.steps > self.limit:
                 self._endless(place, group)
+            if self.watch is not None and here.guard is not None:
+                self.watch.decide(here.operation, group)
             part = group if here.guard is None else group.under(here.guard(group))
             if here.control is not None:
                 self.trail.append(place)
+                self._look(here, part)
                 here.control(self, group, part)
                 return
             if part is not None and here.step is not None:
-                here.step(part)
+                self._step(here, part)
             place += 1
             if place >= meeting:
                 self.push(place, group)
                 return
+
+    def _step(self, here: Bound, part: Group) -> None:
+        assert here.step is not None
+        if self.watch is None:
+            here.step(part)
+        else:
+            self.watch.perform(here.operation, here.step, part)
+
+    def _look(self, here: Bound, part: Group | None) -> None:
+        if self.watch is not None and part is not None:
+            self.watch.branch(here.operation, part)
 
     def _bind(self, place: int) -> Bound:
         if not 0 <= place < len(self.program):

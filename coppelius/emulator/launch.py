@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from coppelius.emulator.engine import DEFAULT_LIMIT, Engine
 from coppelius.emulator.faults import Finding, Triple
+from coppelius.emulator.initcheck import InitCheck
 from coppelius.emulator.machine import LOCAL_WINDOW, SHARED_WINDOW, STACK_TOP, Machine
 from coppelius.emulator.memory import Memory
 from coppelius.emulator.parameters import PARAMETER_BASE
@@ -33,6 +34,8 @@ from coppelius.program.program import Program
 # measured: rows of 128 KiB stay in the second cache level and still drown numpy's cost of a call
 BATCH_THREADS = 32_768
 BATCH_BYTES = 1 << 30
+# beside memcheck, which is always on
+CHECKS = frozenset(("initcheck",))
 MOST_THREADS = 1024  # published: of a block
 
 
@@ -70,9 +73,16 @@ def launch(
     kernel: str = "kernel",
     lines: Sequence[str] | None = None,
     collect: bool = False,
+    checks: Sequence[str] = (),
     batch_threads: int = BATCH_THREADS,
 ) -> Report:
-    """Runs a kernel; `blocks` names linear indices to run alone at the real grid, `lines` each instruction's source."""
+    """Runs a kernel; `blocks` names linear indices to run alone at the real grid, `lines` each instruction's source.
+
+    mode: "fast", or "strict" to honour the schedule.  mma: "exact" as Ampere accumulates, or "fast".  checks: more
+    sanitizers than memcheck.  limit: steps a batch may take before it counts as endless.
+    """
+    if unknown := set(checks) - CHECKS:
+        raise Refusal(f"no check {sorted(unknown)[0]!r}; known: {', '.join(sorted(CHECKS))}")
     if mode not in ("fast", "strict"):
         raise Refusal(f"no mode {mode!r}; known: fast, strict")
     started = time.perf_counter()
@@ -101,7 +111,9 @@ def launch(
     steps = 0
     for batch in batches:
         engine.steps = 0
-        engine.run(machine.begin(batch))
+        start = machine.begin(batch)
+        engine.watch = InitCheck(machine) if "initcheck" in checks else None
+        engine.run(start)
         steps += engine.steps
     return Report(
         kernel,

@@ -21,6 +21,7 @@ from coppelius.emulator.group import LANES, Bools, Group, Words32
 from coppelius.emulator.memory import Memory
 
 if TYPE_CHECKING:
+    from coppelius.emulator.initcheck import Shadow
     from coppelius.emulator.operation import Operation
 
 Array = npt.NDArray[Any]
@@ -80,6 +81,8 @@ class Machine:
         self.local_bytes = -(-local_bytes // 16) * 16
         self.local: Words32 = np.zeros((self.local_bytes // 4, *shape), dtype=np.uint32)
         self.special: dict[str, Array] = {}
+        # initcheck's undefined bytes of shared and local memory
+        self.shadow: Shadow | None = None
         self.clock: Callable[[], int] = lambda: 0
         # strict mode takes the stores of LDGSTS here, to do them when the copy has been waited for
         self.defer: Callable[[Callable[[], None]], None] | None = None

@@ -4,8 +4,8 @@
 than four bytes is one part, zero-extended.  Lanes that are out of bounds or misaligned are reported, read
 zero and store nothing.  Of several lanes that store to one address one wins.
 
-Later: a defined bit a word beside each buffer, for initcheck; who touched a word of shared memory since
-the last barrier, for racecheck.  Both belong into `load` and `store`.
+initcheck is told of every access to shared and local memory.  Later, in the same places: a defined bit
+beside each buffer; who touched a word of shared memory since the last barrier, for racecheck.
 """
 
 from __future__ import annotations
@@ -115,6 +115,13 @@ def _load_global(op: Operation, g: Group, flat: Array, size: int) -> Parts:
     return parts
 
 
+def _note(op: Operation, g: Group, undefined: Bools, good: Array | None, count: int) -> None:
+    """Tells initcheck which lanes load an undefined value."""
+    assert op.machine.shadow is not None
+    flat = _filled([undefined], good, count)[0]
+    op.machine.shadow.loaded = op.machine.shadow.loaded | unflatten(g, flat)
+
+
 def _zeros(count: int, size: int) -> Parts:
     return [np.zeros(count, np.uint32) for _ in range(max(1, size // 4))]
 
@@ -170,11 +177,16 @@ def shared_index(op: Operation, g: Group, flat: Array, size: int) -> tuple[Array
 
 def _load_shared(op: Operation, g: Group, flat: Array, size: int) -> Parts:
     at, good = shared_index(op, g, flat, size)
+    if op.machine.shadow is not None:
+        _note(op, g, op.machine.shadow.load_shared(at, size), good, len(flat))
     return _filled(_columns(op.machine.shared_views[size], at >> (size.bit_length() - 1)), good, len(flat))
 
 
 def _store_shared(op: Operation, g: Group, flat: Array, size: int, parts: Sequence[Array]) -> None:
     at, good = shared_index(op, g, flat, size)
+    if op.machine.shadow is not None:
+        undefined = flatten(g, op.machine.shadow.storing)
+        op.machine.shadow.store_shared(at, size, undefined if good is None else undefined[good])
     _put(op.machine.shared_views[size], at >> (size.bit_length() - 1), parts, good)
 
 
@@ -197,6 +209,8 @@ def _load_local(op: Operation, g: Group, flat: Array, size: int) -> Parts:
     offset, column, good = _local_index(op, g, flat, size)
     words = op.machine.local.reshape(-1, op.machine.warps * LANES)
     row = offset >> 2
+    if op.machine.shadow is not None:
+        _note(op, g, op.machine.shadow.load_local(row, column, max(1, size // 4)), good, len(flat))
     parts: Parts = [words[row + k, column] for k in range(max(1, size // 4))]
     if size < 4:
         shift = (offset & 3).astype(np.uint32) * np.uint32(8)
@@ -209,6 +223,9 @@ def _store_local(op: Operation, g: Group, flat: Array, size: int, parts: Sequenc
     words = op.machine.local.reshape(-1, op.machine.warps * LANES)
     row = offset >> 2
     chosen = [p if good is None else p[good] for p in parts]
+    if op.machine.shadow is not None:
+        undefined = flatten(g, op.machine.shadow.storing)
+        op.machine.shadow.store_local(row, column, len(chosen), undefined if good is None else undefined[good])
     if size >= 4:
         for k, part in enumerate(chosen):
             words[row + k, column] = part

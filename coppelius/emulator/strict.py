@@ -77,6 +77,8 @@ class StrictEngine(Engine):
         instruction = timed.operation.instruction
         self._wait(timed, group)
         swapped = self._read(timed, timed.guards, group)
+        if self.watch is not None and here.guard is not None:
+            self.watch.decide(timed.operation, group)
         part = group if here.guard is None else group.under(here.guard(group))
         overtaken: list[Flight] = []
         if part is not None:
@@ -89,11 +91,12 @@ class StrictEngine(Engine):
                 self._pass_barrier(group)
             self.cycle[group.select] += stall or DRAIN
             self._restore(timed, swapped)
+            self._look(here, part)
             here.control(self, group, part)
             return True
         if part is not None and here.step is not None:
             flight = self._fly(timed, part, here.step)
-            here.step(part)
+            self._step(here, part)
             self._restore(timed, swapped)
             if timed.stem == "LDGDEPBAR":
                 flight.copies, self.copies[:] = list(self.copies), []

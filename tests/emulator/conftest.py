@@ -18,8 +18,8 @@ from coppelius.emulator.parameters import pack_naturally
 from coppelius.program.listing import parse_listing
 
 CUBINS = Path(__file__).resolve().parents[1] / "data" / "cuda" / "cubins"
-# how a cubin was compiled, and how it runs here: one of them with its schedule honoured
-WAYS = (("O3", "fast"), ("O0", "fast"), ("spill", "fast"), ("newer", "strict"))
+# how a cubin was compiled, and how it runs here: once watched by initcheck, once with its schedule honoured
+WAYS = {"O3": {"checks": ["initcheck"]}, "O0": {}, "spill": {}, "newer": {"mode": "strict"}}
 
 
 @cache
@@ -69,13 +69,13 @@ def _three(size: Any) -> tuple[int, int, int]:
     return (*given, *(1,) * (3 - len(given)))  # type: ignore[return-value]
 
 
-@pytest.fixture(params=WAYS, ids=[f"{variant}-{mode}" for variant, mode in WAYS])
+@pytest.fixture(params=WAYS)
 def run(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """`run(source, kernel, grid, block, *values)`, of each way the kernel was compiled."""
 
     def one(source: str, name: str, grid: Any, block: Any, *values: Any, **options: Any) -> Report:
-        variant, mode = request.param
-        return run_kernel(source, name, grid, block, *values, variant=variant, mode=mode, **options)
+        way = WAYS[request.param]
+        return run_kernel(source, name, grid, block, *values, variant=request.param, **way, **options)
 
     return one
 

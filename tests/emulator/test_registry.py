@@ -17,7 +17,9 @@ from coppelius.isa.table import sm86
 from coppelius.program.program import Instruction, Program
 
 # no meaning yet: surfaces and textures, sparse and binary and 4-bit products, return addresses, state of a warp
-ABSENT_STEMS = frozenset(("HMMA.SP", "IMMA.SP", "BMMA", "SULD", "SUST", "SURED", "SUATOM", "SUQUERY"))
+ABSENT_STEMS = frozenset(
+    ("HMMA.SP", "IMMA.SP", "BMMA", "SULD", "SUST", "SURED", "SUATOM", "SUQUERY", "ARRIVES", "ATOMS.ARRIVE")
+)
 ABSENT_STEMS |= {"TEX", "TLD", "TLD4", "TXD", "TXQ", "TMML", "PIXLD", "IPA", "AL2P", "ALD", "AST", "OUT", "ISBERD"}
 ABSENT = frozenset(
     (
