@@ -173,7 +173,10 @@ def _uniform_name(index: int) -> str:
 
 
 class ConstantAddress(Slot):
-    """`c[0x0][R4+0x10]`, `cx[UR4][R4]`: a constant bank at a register's index; the offset in bytes, 16 bits signed."""
+    """`c[0x0][R4+0x10]`, `cx[UR4][R4]`: a constant bank at a register's index; the offset in bytes, 16 bits.
+
+    The offset is signed, but for a bank named by a uniform register and no index.
+    """
 
     def __init__(
         self, name: str, base: Bits, offset: Bits, *, bank: Bits | None = None, uniform: Bits | None = None
@@ -191,6 +194,8 @@ class ConstantAddress(Slot):
 
     def _compose(self, base: int, offset: int, place: int) -> str:
         head = f"c[{place:#x}]" if self.bank is not None else f"cx[{_uniform_name(place)}]"
+        if base == RZ_INDEX and self.bank is None:
+            return f"{head}[{offset & 0xFFFF:#x}]"
         if base == RZ_INDEX:
             return f"{head}[{hexadecimal(offset) if offset else 'RZ'}]"
         return f"{head}[R{base}{'+' + hexadecimal(offset) if offset else ''}]"
@@ -206,9 +211,12 @@ class ConstantAddress(Slot):
         match = re.match(r"^c(?:\[(0x[0-9a-f]+)\]|x\[UR(Z|\d+)\])\[(?:R(Z|\d+))?\+?(-?0x[0-9a-f]+)?\]$", text.strip())
         if not match or bool(match[1]) != (self.bank is not None):
             return None
+        offset = int(match[4] or "0", 16)
+        if offset > self.offset.high and not match[3]:
+            offset -= 1 << self.offset.width
         values = {
             self.base.name: RZ_INDEX if match[3] in (None, "Z") else int(match[3]),
-            self.offset.name: int(match[4] or "0", 16),
+            self.offset.name: offset,
         }
         if self.bank is not None:
             values[self.bank.name] = int(match[1], 16)

@@ -10,7 +10,7 @@ from coppelius.isa.address import AddressOperand
 from coppelius.isa.bits import Bits, bits
 from coppelius.isa.form import MEMORY, NO_RESULT, SHARED, VARIABLE, Form, Operand
 from coppelius.isa.forms.addressing import EVICT, PLAIN_E, STORE_ORDER, Ways, plain_address, plain_row, uniform_rows
-from coppelius.isa.forms.shared import Pd, Rd
+from coppelius.isa.forms.shared import Pd, Rd, RdPair
 from coppelius.isa.forms.shared_memory import shared_address
 from coppelius.isa.slots import READ, WRITE, Register, Width
 from coppelius.isa.values import Modifier, Suffix
@@ -63,6 +63,7 @@ _RED_WAYS = Ways(0x98E, bits[69:64], extend=bits[90], descriptor=bits[71])
 _ATOMG_WAYS = Ways(0x9A8, bits[69:64], extend=bits[70], descriptor=bits[71], needs_base=True)
 _ATOM_WAYS = Ways(0x98A, bits[69:64], extend=bits[70], descriptor=bits[71], needs_base=True)
 _PLAIN, _ADDED = shared_address(), shared_address(bits[69:64])
+_ARRIVAL = AddressOperand("address", bits[31:24], bits[63:40], uniform=bits[69:64])
 
 # fmt: off
 FORMS = [
@@ -79,5 +80,8 @@ FORMS = [
     Form("ATOMS", 0x98c, SHARED, VARIABLE, (_D, _ADDED, _DATA),       (_FETCH_GENERIC, _SHARED_TYPE), fixed={bits[91]: 1}, variant="added"),
     Form("ATOMS", 0x38d, SHARED, VARIABLE, (_D, _PLAIN, _DATA, _NEW), (_SWAP, _SHARED_TYPE), hidden=_PLAIN.hidden, variant="swap"),
     Form("ATOMS.POPC.INC.32", 0xf8c, SHARED, VARIABLE, (Rd, _ADDED), fixed={bits[91]: 1, bits[90:87]: 10}),
+    # of the barriers that count arrivals of threads and of copies
+    Form("ATOMS.ARRIVE.64", 0xf8c, SHARED, VARIABLE, (RdPair, _ADDED), fixed={bits[91]: 1, bits[90:87]: 9, bits[74:73]: 2}),
+    Form("ARRIVES.LDGSTSBAR.64", 0x9b0, SHARED, NO_RESULT, (_ARRIVAL,), fixed={bits[91]: 1, bits[75:73]: 5}),
 ]
 # fmt: on

@@ -25,6 +25,16 @@ _FROM, _INTO = _state("barrier", bits[28:24], READ), _state("barrier", bits[28:2
 _FROM_OTHER = Named(
     "source", bits[19:16], {n: f"B{n}" for n in range(16)}, accesses=(Access("source", "B", "source", READ),)
 )
+_FROM_STATE = Named(
+    "source",
+    bits[28:24],
+    {n: t for n, t in _STATE.items() if n > 15},
+    accesses=(Access("source", "B", "source", READ),),
+    default=26,
+)
+_INTO_BARRIER = Named(
+    "barrier", bits[19:16], {n: f"B{n}" for n in range(16)}, accesses=(Access("barrier", "B", "barrier", WRITE),)
+)
 _CLEARED = Access("barrier", "B", "barrier", WRITE)
 _ATEXIT = Named("state", bits[24], {0: "ATEXIT_PC"})
 _RETURN, _RETURN_HALF = Named("state", bits[31], {0: "Rpc"}), Named("state", bits[31], {0: "Rpc.LO", 1: "Rpc.HI"})
@@ -49,6 +59,7 @@ FORMS = [
     *(Form("BMOV.32", 0x156 | form, SYSTEM, NO_RESULT, (_INTO, word), (_QUAD,), fixed={bits[91]: b}, variant=name)
       for form, word, _, b, name in _SOURCES),
     Form("BMOV.32", 0xf56, SYSTEM, NO_RESULT, (_INTO, _FROM_OTHER), (_QUAD,), variant="barrier"),
+    Form("BMOV.32", 0xf55, SYSTEM, NO_RESULT, (_INTO_BARRIER, _FROM_STATE), variant="state"),
     *(Form("BMOV.64", 0x157 | form, SYSTEM, NO_RESULT, (_ATEXIT, long), fixed={bits[91]: b}, variant=name)
       for form, _, long, b, name in _SOURCES),
 

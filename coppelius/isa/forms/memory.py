@@ -91,5 +91,7 @@ FORMS = [
 
     Form("LDC", 0xb82, MEMORY, VARIABLE,  (_CONSTANT_D, ConstantAddress("address", bits[31:24], bits[53:38], bank=bits[58:54])),
          (_CONSTANT_SIZE, _INDEX_MODE), fixed={bits[91]: 0}),
+    Form("LDC", 0x582, MEMORY, VARIABLE,  (_CONSTANT_D, ConstantAddress("address", bits[71:64], bits[53:38], uniform=bits[29:24])),
+         (_CONSTANT_SIZE, _INDEX_MODE), fixed={bits[91]: 1}, variant="bindless"),
 ]
 # fmt: on

@@ -41,6 +41,8 @@ def _components(first: int) -> Width:
 
 _D = Register("D", bits[23:16], WRITE, width=_components(1))
 _D2 = Register("D2", bits[71:64], WRITE, width=_components(0))
+# two halves in each
+_D_HALVES, _D2_HALVES = Register("D", bits[23:16], WRITE), Register("D2", bits[71:64], WRITE)
 _A, _B, _B_OR_NONE = Some("A", bits[31:24]), Some("B", bits[39:32]), Rest("B", bits[39:32])
 _B_ANY = Register("B", bits[39:32], READ)
 _MASK = Immediate("mask", bits[75:72], HEX, absent=15, default=15)
@@ -50,7 +52,8 @@ _BOUND: tuple[Operand, ...] = (Immediate("bank", bits[58:54], HEX), Immediate("h
 
 _COMPACT = Modifier("SCR", bits[60], {0: "", 1: ".SCR"})
 _BINDLESS = Modifier("BINDLESS", bits[59], {1: ".B"}, default=1)
-_HALF = Modifier("F16", bits[80:79], {0: "", 1: ".F16.RN", 2: ".F16.RZ"})
+_HALF = Modifier("F16", bits[80:79], {0: ""})
+_HALVES = Modifier("F16", bits[80:79], {1: ".F16.RN", 2: ".F16.RZ"}, default=1)
 _OFFSET = Modifier("AOFFI", bits[76], {0: "", 1: ".AOFFI"})
 _DEPTH = Modifier("DC", bits[78], {0: "", 1: ".DC"})
 _EVICT = Modifier("EVICT", bits[86:84], {1: "", 0: ".EF", 2: ".EL", 3: ".LU", 4: ".EU", 5: ".NA"}, default=1)
@@ -75,11 +78,27 @@ _TXQ = (_BINDLESS, _NO_DEPENDENCE)
 _TMML = (_BINDLESS, Suffix(".LOD"), _NO_DERIVATIVES, _NO_DEPENDENCE)
 
 
+def _texel_rows(
+    mnemonic: str,
+    opcode: int,
+    second: tuple[Operand, ...],
+    tail: tuple[Operand, ...],
+    modifiers: tuple[Modifier, ...],
+) -> list[Form]:
+    """The rows of an operation that gives components, whole ones or halves."""
+    halves = tuple(_HALVES if m is _HALF else m for m in modifiers)
+    return [
+        *_rows(mnemonic, opcode, ((_SPARSE, _D2, _D, _A), second, tail), modifiers),
+        *_rows(mnemonic, opcode, ((_SPARSE, _D2_HALVES, _D_HALVES, _A), second, tail), halves, "f16"),
+    ]
+
+
 def _rows(
     mnemonic: str,
     opcode: int,
     operands: tuple[tuple[Operand, ...], tuple[Operand, ...], tuple[Operand, ...]],
     modifiers: tuple[Modifier, ...],
+    variant: str = "",
 ) -> list[Form]:
     """Operands are those before the second source, that source without and with `.B`, and those after the texture's name.
 
@@ -88,22 +107,21 @@ def _rows(
     head, (bound, handle), tail = operands[0], (operands[1][:-1], operands[1][-1:]), operands[2]
     plain = tuple(m for m in modifiers if m is not _BINDLESS)
     return [
-        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *bound, *_BOUND, *tail), plain, fixed={bits[91]: 0, bits[59]: 0}),
-        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *handle, *_BOUND, *tail), modifiers, fixed={bits[91]: 0}, variant="handle"),
-        Form(mnemonic, (opcode & 0xFF | 0x300) + 1, MEMORY, VARIABLE, (*head, *handle, *tail), modifiers, fixed={bits[91]: 0}, variant="bindless"),
+        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *bound, *_BOUND, *tail), plain, fixed={bits[91]: 0, bits[59]: 0}, variant=variant),
+        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *handle, *_BOUND, *tail), modifiers, fixed={bits[91]: 0}, variant=f"{variant}handle"),
+        Form(mnemonic, (opcode & 0xFF | 0x300) + 1, MEMORY, VARIABLE, (*head, *handle, *tail), modifiers, fixed={bits[91]: 0}, variant=f"{variant}bindless"),
     ]  # fmt: skip
 
 
-_HEAD: tuple[Operand, ...] = (_SPARSE, _D2, _D, _A)
 _SECOND: tuple[Operand, ...] = (_B_OR_NONE, _B)
 
 # fmt: off
 FORMS = [
-    *_rows("TEX",  0xb60, (_HEAD, _SECOND, (_shape(0, 1, 2, 3, 4, 5, 7), _MASK)), _TEX),
-    *_rows("TLD4", 0xb63, (_HEAD, _SECOND, (_shape(1, 3, 5, 7), _MASK)), _TLD4),
-    *_rows("TLD",  0xb66, (_HEAD, _SECOND, (_shape(0, 1, 2, 4, 5), _MASK)), _TLD),
+    *_texel_rows("TEX",  0xb60, _SECOND, (_shape(0, 1, 2, 3, 4, 5, 7), _MASK), _TEX),
+    *_texel_rows("TLD4", 0xb63, _SECOND, (_shape(1, 3, 5, 7), _MASK), _TLD4),
+    *_texel_rows("TLD",  0xb66, _SECOND, (_shape(0, 1, 2, 4, 5), _MASK), _TLD),
     *_rows("TMML", 0xb69, ((_D2, _D, _A), _SECOND, (_shape(0, 1, 2, 3, 4, 5, 7), _MASK)), _TMML),
-    *_rows("TXD",  0xb6c, (_HEAD, (_B_ANY, _B_ANY), (_shape(0, 1, 4, 5), _MASK)), _TXD),
+    *_texel_rows("TXD",  0xb6c, (_B_ANY, _B_ANY), (_shape(0, 1, 4, 5), _MASK), _TXD),
     *_rows("TXQ",  0xb6f, ((_D2, _D, _A), (_QUERY, _QUERY), (_EVERY_MASK,)), _TXQ),
 ]
 # fmt: on
