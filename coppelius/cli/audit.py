@@ -30,7 +30,7 @@ def audit_command(files: tuple[Path, ...], raw: bool, as_json: bool) -> int:
     rows: list[tuple[str, int, Audit]] = []
     seconds = 0.0
     for path in files:
-        kernels = kernels_of(path, raw=raw)
+        kernels = kernels_of(path, raw=raw, data_only=True)
         words = from_bytes(b"".join(kernel.code for kernel in kernels))
         start = time.perf_counter()
         rows.append((str(path), len(kernels), audit(table, words)))

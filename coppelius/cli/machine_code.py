@@ -19,10 +19,10 @@ class Unreadable(click.ClickException):
     exit_code = UNUSABLE
 
 
-def kernels_of(path: Path, *, raw: bool = False) -> list[Kernel]:
-    """The sm_86 kernels of a file; one line and status 2 where there are none."""
+def kernels_of(path: Path, *, raw: bool = False, data_only: bool = False) -> list[Kernel]:
+    """The sm_86 kernels of a file; one line and status 2 where there are none, unless `data_only` allows it."""
     try:
-        return read_kernels(path, ARCHITECTURE, raw=raw)
+        return read_kernels(path, ARCHITECTURE, raw=raw, data_only=data_only)
     except Refusal as refusal:
         raise Unreadable(str(refusal)) from None
 

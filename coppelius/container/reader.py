@@ -7,9 +7,12 @@ from coppelius.container.fatbin import Entry, cubins_in, entries, is_cubin, mapp
 from coppelius.isa.refusal import Refusal
 
 
-def read_kernels(path: Path | str, arch: int = 86, raw: bool = False, relocatable: bool = False) -> list[Kernel]:
-    """Every kernel of an architecture (86 for sm_86) in a file, in order; never an empty list.
+def read_kernels(
+    path: Path | str, arch: int = 86, raw: bool = False, relocatable: bool = False, *, data_only: bool = False
+) -> list[Kernel]:
+    """Every kernel of an architecture (86 for sm_86) in a file, in order.
 
+    Refuses a file without any, unless `data_only` allows cubins that hold no kernel.
     `raw` takes the whole file for the words of one kernel, named like the file.
     """
     path = Path(path)
@@ -22,7 +25,7 @@ def read_kernels(path: Path | str, arch: int = 86, raw: bool = False, relocatabl
         if cubin.architecture != arch:
             raise Refusal(f"{cubin.origin}: is for sm_{cubin.architecture}, not for sm_{arch}")
     kernels = [kernel for cubin in found for kernel in cubin.kernels]
-    if not kernels:
+    if not kernels and not data_only:
         raise Refusal(f"{path.name}: holds cubins for sm_{arch}, but no kernel in them")
     return kernels
 

@@ -86,3 +86,13 @@ def test_asm_refuses_by_line(outcome: Callable[..., Outcome], tmp_path: Path) ->
     assert "line 2" in got.err
     assert outcome("asm", listing, "-o", listing).status == 2
     assert listing.read_text().startswith(".target")
+
+
+def test_audit_counts_a_cubin_without_kernels_as_no_words(outcome: Callable[..., Outcome]) -> None:
+    data_only = ROOT / "data" / "cuda" / "data" / "numbers.cubin"
+    got = outcome("audit", data_only, REDUCE, "--json")
+    assert got.status == 0
+    alone = json.loads(outcome("audit", REDUCE, "--json").out)
+    both = json.loads(got.out)
+    assert both["words"] == alone["words"]
+    assert both["files"][0]["kernels"] == 0
