@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from coppelius.isa.control import MAX_STALL, Control, legal_keep
 from coppelius.isa.parser import parse
 from coppelius.isa.refusal import Refusal
+from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles
 from coppelius.program.edit import rebuild
 from coppelius.program.flow import blocks
-from coppelius.program.program import Instruction, Program, branch_target
+from coppelius.program.program import Instruction, Program, branch_target, branch_to
+from coppelius.program.trace import reachable
 from coppelius.schedule.barriers import assign
 from coppelius.schedule.operation import Operation, operation_of
+from coppelius.schedule.reorder import ordered
 from coppelius.schedule.reuse import with_reuse
 from coppelius.schedule.stalls import Stalls
 
@@ -24,7 +27,41 @@ def schedule(program: Program, pins: Pins, *, reorder: bool = False) -> tuple[Pr
     """The program under control words that cover its dependences, and each instruction's ordinal in the input.
 
     What `pins` fix stays, right or wrong: the checkers judge it.  NOPs are inserted where needed.
+    reorder: instructions may change places within their blocks, if the cycle model finds that quicker.
     """
+    own = _scheduled(program, pins)
+    if not reorder:
+        return own
+    order, moved = _moved(program, pins)
+    if order == list(range(len(program))):
+        return own
+    other, step = _scheduled(moved, [pins[i] for i in order])
+    if _cost(own[0], other) >= len(MEMORY_CYCLES):
+        return own
+    return other, [order[i] for i in step]
+
+
+def _cost(own: Program, other: Program) -> float:
+    """Modelled cycles of the other program as shares of the first one's, summed over the memory figures."""
+    traces = reachable(own), reachable(other)
+    return sum(
+        modelled_cycles(other, traces[1], memory=m) / modelled_cycles(own, traces[0], memory=m) for m in MEMORY_CYCLES
+    )
+
+
+def _moved(program: Program, pins: Pins) -> tuple[list[int], Program]:
+    """The old ordinals in their new order, and the program so ordered; branches follow their targets."""
+    rows = list(program)
+    order = ordered(rows, [operation_of(r.encoding, r.values) for r in rows], blocks(program), pins)
+    moved = []
+    for new, old in enumerate(order):
+        target = branch_target(rows[old], old)
+        # targets begin blocks, and those keep their places
+        moved.append(rows[old] if target is None or new == old else branch_to(rows[old], new, target))
+    return order, Program.of(moved, program.table)
+
+
+def _scheduled(program: Program, pins: Pins) -> tuple[Program, list[int]]:
     origin = list(range(len(program)))
     for _ in range(_ROUNDS):
         program, missing = _once(program, pins)

@@ -1,0 +1,244 @@
+"""Order within basic blocks: what others wait for longest goes first, as far as dependences allow.
+
+An instruction keeps its place after every earlier one of its block that it depends on: through a register or
+predicate; through memory, where either writes and the spaces may be the same; through a fence (barriers of a block
+or warp, counted waits, clocks, control flow, whatever the kernel pinned).  A fence is passed by no access to memory,
+by nothing whose result depends on the other threads of the warp (uniform registers, too), and by no other fence.
+Blocks keep their places and a block's last branch stays last, so that targets stay right.
+
+Classical list scheduling, once for each of the cycle model's memory figures; a block takes the order that the
+estimate likes best, its own included.  It works on placed registers, so register demand cannot change;
+software-pipelined loops are another way to get an order, and would enter here as one more candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coppelius.isa.form import CONTROL, MEMORY, SHARED, SYSTEM, TENSOR
+from coppelius.isa.latency import full_name
+from coppelius.isa.values import Named
+from coppelius.program.cycles import MEMORY_CYCLES, Pipes, operand_cycles, result_cycles
+from coppelius.program.flow import Block
+from coppelius.program.program import Instruction
+from coppelius.schedule.operation import PROMPT_NEED, RAW_NEED, WAR_NEED, WAW_NEED, Operation
+
+# spaces of memory that an access may touch; WARP is what depends on which threads run together
+GLOBAL, SHARED_SPACE, LOCAL, WARP = 1, 2, 4, 8
+_GENERIC = GLOBAL | SHARED_SPACE | LOCAL
+_READS = {
+    "LDG": GLOBAL, "LD": _GENERIC, "LDL": LOCAL, "LDS": SHARED_SPACE, "LDSM": SHARED_SPACE, "LDGSTS": GLOBAL,
+    "TEX": GLOBAL, "TLD": GLOBAL, "TLD4": GLOBAL, "SULD": GLOBAL, "ATOM": _GENERIC, "ATOMG": GLOBAL,
+    "ATOMS": SHARED_SPACE, "SUATOM": GLOBAL, "LDGDEPBAR": 0,
+}  # fmt: skip
+_WRITES = {
+    "STG": GLOBAL, "ST": _GENERIC, "STL": LOCAL, "STS": SHARED_SPACE, "LDGSTS": SHARED_SPACE, "RED": GLOBAL,
+    "ATOM": _GENERIC, "ATOMG": GLOBAL, "ATOMS": SHARED_SPACE, "SUST": GLOBAL, "SURED": GLOBAL, "SUATOM": GLOBAL,
+}  # fmt: skip
+_FENCES = frozenset(("LDGDEPBAR", "CCTL", "CCTLL", "CCTLT", "QSPC"))
+# of the system's pipe, these alone are no fences
+_PLAIN = frozenset(("S2R", "S2UR", "R2UR", "MATCH", "REDUX"))
+# its value is its own place
+_POSITIONS = frozenset(("LEPC",))
+# what one thread does depends on the others of its warp that run with it; so do uniform registers
+_CROSS_LANE = frozenset(("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "MOVM", "ELECT", "LDSM"))
+_ORDERED = (".STRONG", ".MMIO", "SR_CLOCK", "SR_GLOBALTIMER")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Spaces of memory read and written; a fence orders everything that touches memory."""
+
+    reads: int = 0
+    writes: int = 0
+    fence: bool = False
+
+    def before(self, other: Access) -> bool:
+        """Whether a later access must stay after this one."""
+        if self.fence or other.fence:
+            return (self.fence or bool(self.reads | self.writes)) and (other.fence or bool(other.reads | other.writes))
+        return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
+
+
+def access_of(row: Instruction, pin: Mapping[str, int]) -> Access:
+    """What one instruction does to memory and to order."""
+    encoding = row.encoding
+    name = full_name(encoding, row.values)
+    kind = name.split(".")[0]
+    named = [s.render({s.name: [row[s.name]]})[0] for s in encoding.operands if isinstance(s, Named)]
+    ordered = any(mark in text for mark in _ORDERED for text in (name, *named))
+    fence = encoding.pipe == CONTROL or (encoding.pipe == SYSTEM and kind not in _PLAIN) or kind in _FENCES
+    reads, writes = _READS.get(kind, 0), _WRITES.get(kind, 0)
+    known = kind in _READS or kind in _WRITES or kind in _CROSS_LANE or kind == "LDC"
+    if kind in _CROSS_LANE or encoding.pipe == TENSOR or any(t.space in ("UR", "UP") for t in row.writes):
+        reads |= WARP
+    unknown = encoding.pipe in (MEMORY, SHARED) and not known
+    return Access(reads, writes, fence or ordered or unknown or bool(pin))
+
+
+@dataclass
+class Graph:
+    """A block's dependences: `after[j]` maps each earlier instruction that j must follow to the cycles between."""
+
+    first: int
+    after: list[dict[int, int]]
+    before: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.before = [[] for _ in self.after]
+        for j, earlier in enumerate(self.after):
+            for i in earlier:
+                self.before[i].append(j)
+
+
+class Blocks:
+    """The blocks of a program and what ordering them needs."""
+
+    def __init__(self, rows: Sequence[Instruction], operations: Sequence[Operation], pins: Sequence[Mapping[str, int]]):
+        self.rows, self.operations = rows, operations
+        self.access = [access_of(row, pin) for row, pin in zip(rows, pins, strict=True)]
+        self.operands = [
+            operand_cycles(r.encoding, r.values) if op.late else 0 for r, op in zip(rows, operations, strict=True)
+        ]
+
+    def results(self, memory: int) -> list[int]:
+        """Cycles until each variable-latency result, 0 for the others."""
+        pairs = zip(self.rows, self.operations, strict=True)
+        return [result_cycles(r.encoding, r.values, memory) if op.results else 0 for r, op in pairs]
+
+    def order(self, block: Block) -> list[int]:
+        """The block's instructions in their best order."""
+        original = list(range(block.start, block.end))
+        if len(original) < 3 or any(self.operations[i].kind in _POSITIONS for i in original):
+            return original
+        orders = [original]
+        graphs = {memory: self._graph(block, self.results(memory)) for memory in MEMORY_CYCLES}
+        orders += [self._listed(block, graph) for graph in graphs.values()]
+        base = [self._length(block, graph, original) for graph in graphs.values()]
+
+        def cost(order: list[int]) -> float:
+            lengths = (self._length(block, graph, order) for graph in graphs.values())
+            return sum(length / max(own, 1) for length, own in zip(lengths, base, strict=True))
+
+        return min(orders, key=cost)
+
+    def _graph(self, block: Block, results: Sequence[int]) -> Graph:
+        """Dependences with their cycles; the last instruction of a block that ends in a branch follows all."""
+        after: list[dict[int, int]] = []
+        writers: dict[int, list[int]] = {}
+        readers: dict[int, list[int]] = {}
+        for j in range(block.start, block.end):
+            need: dict[int, int] = {}
+            for i, cycles in self._register_needs(j, writers, readers, results):
+                need[i - block.start] = max(cycles, need.get(i - block.start, 0))
+            mine = self.access[j]
+            if mine.reads or mine.writes or mine.fence:
+                for i in range(block.start, j):
+                    if self.access[i].before(mine):
+                        need.setdefault(i - block.start, 1)
+            if j == block.end - 1 and self.rows[j].encoding.pipe == CONTROL:
+                for i in range(block.end - 1 - block.start):
+                    need.setdefault(i, 0)
+            after.append(need)
+            self._enter(j, writers, readers)
+        return Graph(block.start, after)
+
+    def _register_needs(
+        self, j: int, writers: dict[int, list[int]], readers: dict[int, list[int]], results: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
+        op = self.operations[j]
+        for key, column in op.reads:
+            for i in writers.get(key, ()):
+                rows = [row for other, row, *_ in self.operations[i].writes if other == key]
+                fixed = max((RAW_NEED[row][column] for row in rows if row >= 0 and column >= 0), default=1)
+                yield i, max(fixed, results[i], 1)
+        for key, _, column, war in op.writes:
+            for i in writers.get(key, ()):
+                rows = [row for other, row, *_ in self.operations[i].writes if other == key]
+                guarded = self.operations[i].guard != 0
+                fixed = max((WAW_NEED[guarded][row][column] for row in rows if row >= 0 and column >= 0), default=1)
+                yield i, max(fixed, results[i], 1)
+            for i in readers.get(key, ()):
+                yield i, self._overwrite(i, key, war)
+
+    def _overwrite(self, i: int, key: int, war: int) -> int:
+        """Cycles between a read and the next write of a register."""
+        op = self.operations[i]
+        if key in op.late:
+            return self.operands[i]
+        if war < 0:
+            return 1
+        rows = [row for other, row in op.timed if other == key]
+        return max((WAR_NEED[row][war] for row in rows), default=PROMPT_NEED[war] if key in op.prompt else 1)
+
+    def _enter(self, j: int, writers: dict[int, list[int]], readers: dict[int, list[int]]) -> None:
+        op = self.operations[j]
+        for key, *_ in op.writes:
+            # a guarded write keeps what was there before
+            writers[key] = [*writers.get(key, ()), j] if op.guard else [j]
+            if not op.guard:
+                readers[key] = []
+        for key, _ in op.reads:
+            readers.setdefault(key, []).append(j)
+
+    def _heights(self, graph: Graph) -> list[int]:
+        """Cycles from each instruction to the last that waits for it."""
+        heights = [0] * len(graph.after)
+        for i in range(len(heights) - 1, -1, -1):
+            heights[i] = max((heights[j] + graph.after[j][i] for j in graph.before[i]), default=1)
+        return heights
+
+    def _listed(self, block: Block, graph: Graph) -> list[int]:
+        """The order of a list scheduler: of those that may issue soonest, the one that others wait for longest."""
+        heights = self._heights(graph)
+        missing = [len(earlier) for earlier in graph.after]
+        ready_at = [0] * len(missing)
+        ready = [i for i, count in enumerate(missing) if not count]
+        pipes = Pipes()
+        time = 0
+        order = []
+        while ready:
+            choice = min(ready, key=lambda i: (max(time, ready_at[i], self._free(pipes, block, i)), -heights[i], i))
+            time = max(time, ready_at[choice], self._free(pipes, block, choice))
+            op = self.operations[block.start + choice]
+            pipes.issue(op.pipes, op.taken, time)
+            ready.remove(choice)
+            order.append(block.start + choice)
+            for j in graph.before[choice]:
+                ready_at[j] = max(ready_at[j], time + graph.after[j][choice])
+                missing[j] -= 1
+                if not missing[j]:
+                    ready.append(j)
+            time += max(op.floor, 1)
+        return order
+
+    def _free(self, pipes: Pipes, block: Block, i: int) -> int:
+        return pipes.earliest(self.operations[block.start + i].pipes)
+
+    def _length(self, block: Block, graph: Graph, order: Sequence[int]) -> int:
+        """Cycles in which the block issues in that order, results not waited for in it counted to its end."""
+        issued: dict[int, int] = {}
+        pipes = Pipes()
+        time = 0
+        for ordinal in order:
+            i = ordinal - block.start
+            op = self.operations[ordinal]
+            time = max(
+                time, pipes.earliest(op.pipes), max((issued[k] + c for k, c in graph.after[i].items()), default=0)
+            )
+            issued[i] = time
+            pipes.issue(op.pipes, op.taken, time)
+            time += max(op.floor, 1)
+        return time
+
+
+def ordered(
+    rows: Sequence[Instruction],
+    operations: Sequence[Operation],
+    blocks: Sequence[Block],
+    pins: Sequence[Mapping[str, int]],
+) -> list[int]:
+    """The old ordinals in their new order, blocks in place."""
+    all_blocks = Blocks(rows, operations, pins)
+    return [i for block in blocks for i in all_blocks.order(block)]

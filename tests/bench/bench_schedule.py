@@ -1,0 +1,65 @@
+"""Our schedules against the vendor's over a corpus of shipped kernels, and how fast they are made.
+
+    COPPELIUS_CORPUS=folder python tests/bench/bench_schedule.py [most instructions a kernel]
+
+The folder holds cubins (any depth).  Goals: median ratio of modelled cycles at most 1.00, none above 1.10, no
+schedule that the checks refuse.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from vendor_schedule import compare
+
+from coppelius.container.cubin import Kernel
+from coppelius.container.reader import read_kernels
+from coppelius.isa.refusal import Refusal
+
+# goals of the comparison
+MEDIAN, WORST = 1.00, 1.10
+
+
+def kernels(folder: Path, most: int) -> Iterator[Kernel]:
+    """Every kernel of every cubin below a folder that has at most so many instructions."""
+    for path in sorted(folder.rglob("*.cubin")):
+        try:
+            found = read_kernels(path)
+        except Refusal:
+            continue
+        yield from (kernel for kernel in found if kernel.instructions <= most)
+
+
+def main() -> int:
+    """Prints figures with their denominators; 1 if a goal is missed."""
+    folder = os.environ.get("COPPELIUS_CORPUS")
+    if folder is None:
+        print("COPPELIUS_CORPUS names no folder")
+        return 2
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else 1 << 30
+    missed = False
+    for reorder in (False, True):
+        start = time.process_time()
+        found = compare(kernels(Path(folder), most), reorder=reorder)
+        spent = time.process_time() - start
+        print(f"\n{'with' if reorder else 'without'} reordering: {found.kernels} kernels, {found.instructions} instructions")
+        print(f"  left out: {dict(found.left_out)}")
+        print(f"  refused by the checks: {len(found.refused)} of {found.kernels}")
+        for line in found.refused[:10]:
+            print(f"    {line}")
+        over = sum(ratio > 1.0 for ratio, _ in found.ratios)
+        above = sum(ratio > WORST for ratio, _ in found.ratios)
+        print(f"  ratio: median {found.median():.4f}; above 1.00: {over}, above {WORST:.2f}: {above}, of {found.kernels}")
+        for ratio, name in found.worst(5):
+            print(f"    {ratio:.4f} {name}")
+        print(f"  {spent:.0f} s with decoding, checks and model: {found.instructions / spent:.0f} instructions/s")
+        missed |= bool(found.refused) or found.median() > MEDIAN or above > 0
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Our schedules against the vendor's: the same instructions, control words stripped and assigned anew.
+
+Both are judged by one cycle model, on every instruction that some path reaches, front to back, and on one path
+through the loops; memory at both of the model's figures.  Programs with calls, indirect branches or words outside
+the table are left out and counted.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from coppelius.check.facts import facts_of
+from coppelius.check.flow import graph_of
+from coppelius.check.hazard import Hazard
+from coppelius.check.verdict import schedule_hazards
+from coppelius.container.cubin import Kernel
+from coppelius.isa.control import NO_BARRIER
+from coppelius.isa.refusal import Refusal
+from coppelius.isa.word import from_bytes
+from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles
+from coppelius.program.program import Program
+from coppelius.program.trace import reachable, walk
+from coppelius.schedule.schedule import schedule
+
+_STRIPPED = {"stall": 1, "keep": 1, "write_barrier": NO_BARRIER, "read_barrier": NO_BARRIER, "wait": 0}
+
+
+def stripped(program: Program) -> Program:
+    """The program without anything that a scheduler decided."""
+    rows = []
+    for row in program:
+        reuse = {f.name: 0 for f in row.encoding.fields if f.name.endswith(".reuse")}
+        rows.append(row.with_fields(_STRIPPED | reuse))
+    return Program.of(rows, program.table)
+
+
+def hazards(program: Program) -> list[Hazard]:
+    """What both schedule checks object to."""
+    facts = facts_of(program.decoded, from_bytes(program.encode()))
+    return schedule_hazards(facts, graph_of(facts))
+
+
+def cycles(program: Program) -> list[int]:
+    """Modelled cycles: (all reachable, one path) for each memory figure."""
+    traces = (reachable(program), walk(program))
+    return [modelled_cycles(program, trace, memory=memory) for memory in MEMORY_CYCLES for trace in traces]
+
+
+@dataclass
+class Comparison:
+    """`ratios[case]`: ours over the vendor's, a figure a kernel; `refused`: kernels that our checks refuse."""
+
+    kernels: int = 0
+    instructions: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    ratios: list[tuple[float, str]] = field(default_factory=list)
+
+    def median(self) -> float:
+        return statistics.median(ratio for ratio, _ in self.ratios)
+
+    def worst(self, count: int = 1) -> Sequence[tuple[float, str]]:
+        return sorted(self.ratios, reverse=True)[:count]
+
+
+def compare(kernels: Iterable[Kernel], *, reorder: bool = False) -> Comparison:
+    """Schedule each kernel anew; a kernel's ratio is its worst over traces and memory figures."""
+    found = Comparison()
+    seen = set()
+    for kernel in kernels:
+        if kernel.code in seen:
+            continue
+        seen.add(kernel.code)
+        try:
+            vendor = Program.decode(kernel.code)
+        except Refusal:
+            found.left_out["words outside the table"] += 1
+            continue
+        try:
+            ours, _ = schedule(stripped(vendor), [{}] * len(vendor), reorder=reorder)
+        except Refusal as refusal:
+            found.left_out[str(refusal).partition(": ")[2].partition(" ")[0]] += 1
+            continue
+        name = f"{kernel.origin}: {kernel.name}"
+        found.kernels += 1
+        found.instructions += len(vendor)
+        if hazards(ours):
+            found.refused.append(f"{name}: {hazards(ours)[0]}")
+        ratio = max(a / b for a, b in zip(cycles(ours), cycles(vendor), strict=True))
+        found.ratios.append((ratio, name))
+    return found
