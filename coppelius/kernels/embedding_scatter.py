@@ -114,12 +114,13 @@ def _add(search: Search, total: Vector, waiting: list[Row], columns: Vector, wid
     k = search.k
     again, done = k.label("again"), k.label("done")
     k.place(again)
-    for row in waiting:
-        k.BRA(done, guard=~row.there)
+    for at, row in enumerate(waiting):
+        if at:
+            k.BRA(done, guard=~row.there)
         # guarded like the load, so that the row's registers are free before it
         with k.when(row.there):
             for lane in range(LANES):
                 k.FADD(total[lane], total[lane], row.values[lane])
         _fetch(search, row, columns, _next(search), width)
-    k.BRA(again)
+    k.BRA(again, guard=waiting[0].there)
     k.place(done)

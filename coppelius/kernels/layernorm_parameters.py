@@ -57,9 +57,9 @@ def _add_rows(
     """The thread's rows one after another; the warp goes on while its first row is there."""
     rows = k.parameter("rows")
     again, done = k.label("again"), k.label("done")
-    k.place(again)
     first = k.LOP3_LUT("row.first", row, -WARP_ROWS, RZ, 0xC0)
     k.BRA(done, guard=k.compare("none", "GE", first, rows))
+    k.place(again)
     pointers = {name: k.offset_pointer(f"{name}.at", columns[name], row, 4 * width) for name in columns}
     pointers |= {name: k.element(f"{name}.at", name, row, 4) for name in ("mean", "rstd")}
     steps = []
@@ -77,7 +77,8 @@ def _add_rows(
                 k.FMUL(x[lane], x[lane], rstd)
                 k.FFMA(gains[lane], dy[lane], x[lane], gains[lane])
     k.IADD3(row, row, STEP * STEPS, RZ)
-    k.BRA(again)
+    k.LOP3_LUT(first, row, -WARP_ROWS, RZ, 0xC0)
+    k.BRA(again, guard=k.compare("more", "LT", first, rows))
     k.place(done)
 
 
