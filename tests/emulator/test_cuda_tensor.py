@@ -109,6 +109,39 @@ def test_bytes(
     np.testing.assert_array_equal(d.view(np.uint32), _c(expected).astype(np.uint64).astype(np.uint32))
 
 
+def _packed(elements: np.ndarray, bits: int) -> np.ndarray:
+    """Elements of the last axis, the first lowest -> uint32."""
+    mask = (1 << bits) - 1
+    words = [sum((int(v) & mask) << bits * k for k, v in enumerate(row)) for row in elements.reshape(-1, 32 // bits)]
+    return np.array(words, np.uint32).reshape(elements.shape[:-1])
+
+
+@pytest.mark.parametrize(("kernel", "depth", "low", "high"), [("mma_16864_s4", 64, -8, 8), ("mma_16832_u4", 32, 0, 16)])
+def test_nibbles(run: Run, random: np.random.Generator, kernel: str, depth: int, low: int, high: int) -> None:
+    a, b = random.integers(low, high, (16, depth)), random.integers(low, high, (depth, 8))
+    c = random.integers(-999, 999, (16, 8))
+    eight = np.arange(8)
+    fa = [a[(G + row)[:, None], (k + 8 * T)[:, None] + eight] for k in range(0, depth, 32) for row in (0, 8)]
+    fb = [b[(k + 8 * T)[:, None] + eight, G[:, None]] for k in range(0, depth, 32)]
+    packed = [_packed(np.stack(v, axis=1), 4) for v in (fa, fb)]
+    d = np.zeros((32, 4), np.int32)
+    run("tensor", kernel, 1, 32, d, *packed, np.ascontiguousarray(_c(c).astype(np.int32)))
+    np.testing.assert_array_equal(d, _c(a @ b + c))
+
+
+def test_single_bits(run: Run, random: np.random.Generator) -> None:
+    a, b = random.integers(0, 2, (16, 256)), random.integers(0, 2, (256, 8))
+    c = random.integers(-999, 999, (16, 8))
+    bits = np.arange(32)
+    fa = [a[(G + row)[:, None], (k + 32 * T)[:, None] + bits] for k in (0, 128) for row in (0, 8)]
+    fb = [b[(k + 32 * T)[:, None] + bits, G[:, None]] for k in (0, 128)]
+    packed = [_packed(np.stack(v, axis=1), 1) for v in (fa, fb)]
+    d = np.zeros((32, 4), np.int32)
+    run("tensor", "mma_168256_b1_xor", 1, 32, d, *packed, np.ascontiguousarray(_c(c).astype(np.int32)))
+    differing = (a[:, :, None] != b[None]).sum(axis=1)
+    np.testing.assert_array_equal(d, _c(differing + c))
+
+
 def test_doubles(run: Run, random: np.random.Generator) -> None:
     a, b, c = random.normal(size=(8, 4)), random.normal(size=(4, 8)), random.normal(size=(8, 8))
     fc = np.stack([c[G, 2 * T + k] for k in (0, 1)], axis=1)

@@ -16,16 +16,15 @@ from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import sm86
 from coppelius.program.program import Instruction, Program
 
-# no meaning yet: surfaces and textures, sparse and binary and 4-bit products, return addresses, state of a warp
+# no meaning yet: surfaces and textures, sparse products, return addresses, state of a warp
 ABSENT_STEMS = frozenset(
-    ("HMMA.SP", "IMMA.SP", "BMMA", "SULD", "SUST", "SURED", "SUATOM", "SUQUERY", "ARRIVES", "ATOMS.ARRIVE")
+    ("HMMA.SP", "IMMA.SP", "SULD", "SUST", "SURED", "SUATOM", "SUQUERY", "ARRIVES", "ATOMS.ARRIVE")
 )
 ABSENT_STEMS |= {"TEX", "TLD", "TLD4", "TXD", "TXQ", "TMML", "PIXLD", "IPA", "AL2P", "ALD", "AST", "OUT", "ISBERD"}
 ABSENT = frozenset(
     (
         "R2UR.OR",
-        "IMMA.8832",
-        "IMMA.16864",
+        "FSWZADD",
         "BMOV.64",
         "RPCMOV.32",
         "RPCMOV.64",
@@ -36,7 +35,7 @@ ABSENT = frozenset(
     )
 )
 # forms that are refused by name when they are met
-REFUSED_FORMS = frozenset(("JMP:mask", "JMP:constant-mask", "B2R", "B2R:warp", "IMMA.16832:4"))
+REFUSED_FORMS = frozenset(("JMP:mask", "JMP:constant-mask", "B2R", "B2R:warp"))
 
 
 def _machine() -> Machine:

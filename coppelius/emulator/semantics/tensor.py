@@ -13,6 +13,7 @@ import numpy.typing as npt
 from coppelius.emulator.access import Read, Write
 from coppelius.emulator.group import LANES, Group
 from coppelius.emulator.numerics import matrix
+from coppelius.emulator.numerics.fragment import accumulator, operand_a, operand_b
 from coppelius.emulator.numerics.rounding import BF16, F16, F32, Format, Rounding
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
@@ -73,22 +74,65 @@ def scatter(op: Operation, count: int) -> Write:
     return write
 
 
-@executes("IMMA.8816", "IMMA.16816", "IMMA.16832")
+# rows, depth of the product of bytes that has the same registers
+_BYTES = {"8816": (8, 16), "16816": (16, 16), "16832": (16, 32)}
+_NIBBLES = {"8832": (8, 16), "16832": (16, 16), "16864": (16, 32)}
+
+
+@executes("IMMA.8816", "IMMA.16816", "IMMA.16832", "IMMA.8832", "IMMA.16864")
 def imma(op: Operation) -> Step:
-    kinds = op.suffix("TYPE").split(".")
-    if any(kind.endswith("4") for kind in kinds):
-        raise Refusal(f"{op.encoding.name}: the emulator has no meaning for 4-bit elements")
-    shape = op.mnemonic.split(".")[1]
-    rows = 8 if shape == "8816" else 16
-    depth = {"8816": 16, "16816": 16, "16832": 32}[shape]
+    """Of 4-bit elements, two products of bytes: even elements with even ones, odd with odd."""
+    kinds, shape = op.suffix("TYPE").split("."), op.mnemonic.split(".")[1]
+    nibbles = kinds[0].endswith("4")
+    rows, depth = (_NIBBLES if nibbles else _BYTES)[shape]
     signed_a, signed_b = (kind.startswith("S") for kind in kinds)
-    sat = op.flag("SAT")
+    sat, width = op.flag("SAT"), rows // 4
     a, b = fragment(op, "A", rows * depth // 128), fragment(op, "B", depth // 16)
+    c, write = fragment(op, "C", width), scatter(op, width)
+
+    def product(x: Array, y: Array, z: Array, *, clamp: bool) -> Array:
+        return matrix.imma(x, y, z, depth, signed_a=signed_a, signed_b=signed_b, sat=clamp, rows=rows)
+
+    def step(g: Group) -> None:
+        x, y, z = a(g), b(g), c(g)
+        if not nibbles:
+            write(g, product(x, y, z, clamp=sat))
+            return
+        even, odd = ((_nibbles(x, signed_a, k), _nibbles(y, signed_b, k)) for k in (0, 1))
+        part = product(*even, np.zeros_like(z), clamp=False)
+        part = product(*odd, part, clamp=False).view(np.int32).astype(np.int64) + z.view(np.int32)
+        if sat:
+            part = np.clip(part, -(1 << 31), (1 << 31) - 1)
+        write(g, part.astype(np.uint64).astype(np.uint32))
+
+    return step
+
+
+def _nibbles(words: Array, signed: bool, odd: int) -> Array:
+    """The even or odd 4-bit elements as bytes, extended by their sign or by zeros."""
+    taken = words >> np.uint32(4 * odd) & np.uint32(0x0F0F0F0F)
+    if not signed:
+        return taken
+    extended: Array = taken | (taken & np.uint32(0x08080808)) * np.uint32(0x1E)
+    return extended
+
+
+@executes("BMMA.88128", "BMMA.168128", "BMMA.168256")
+def bmma(op: Operation) -> Step:
+    """C plus the number of ones in A xor B, or A and B, word by word of each row and column."""
+    rows, words = {"88128": (8, 4), "168128": (16, 4), "168256": (16, 8)}[op.mnemonic.split(".")[1]]
+    together = np.bitwise_and if op.suffix("OP") == "AND" else np.bitwise_xor
+    op.ignore(".POPC")
+    layouts = operand_a(rows, words, 32), operand_b(words, 32), accumulator(rows, 32)
+    a, b = fragment(op, "A", rows * words // 32), fragment(op, "B", words // 4)
     width = rows // 4
     c, write = fragment(op, "C", width), scatter(op, width)
 
     def step(g: Group) -> None:
-        write(g, matrix.imma(a(g), b(g), c(g), depth, signed_a=signed_a, signed_b=signed_b, sat=sat, rows=rows))
+        x = layouts[0].gather(a(g)).reshape(g.count, rows, 1, words)
+        y = layouts[1].gather(b(g)).reshape(g.count, words, 8).transpose(0, 2, 1).reshape(g.count, 1, 8, words)
+        ones = np.bitwise_count(together(x, y)).sum(axis=3, dtype=np.uint32)
+        write(g, layouts[2].scatter(layouts[2].gather(c(g)) + ones.reshape(g.count, rows * 8)))
 
     return step
 
