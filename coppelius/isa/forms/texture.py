@@ -51,9 +51,10 @@ _EVERY_MASK = Immediate("mask", bits[75:72], HEX, default=15)
 _BOUND: tuple[Operand, ...] = (Immediate("bank", bits[58:54], HEX), Immediate("header", bits[53:40], HEX))
 
 _COMPACT = Modifier("SCR", bits[60], {0: "", 1: ".SCR"})
-_BINDLESS = Modifier("BINDLESS", bits[59], {1: ".B"}, default=1)
-_HALF = Modifier("F16", bits[80:79], {0: ""})
-_HALVES = Modifier("F16", bits[80:79], {1: ".F16.RN", 2: ".F16.RZ"}, default=1)
+_BINDLESS = Suffix(".B")
+# where the suffix of halves comes: rows of halves have it, the others have not
+_HALF = Suffix(".F16")
+_ROUNDED = {1: ".F16.RN", 2: ".F16.RZ"}
 _OFFSET = Modifier("AOFFI", bits[76], {0: "", 1: ".AOFFI"})
 _DEPTH = Modifier("DC", bits[78], {0: "", 1: ".DC"})
 _EVICT = Modifier("EVICT", bits[86:84], {1: "", 0: ".EF", 2: ".EL", 3: ".LU", 4: ".EU", 5: ".NA"}, default=1)
@@ -86,11 +87,13 @@ def _texel_rows(
     modifiers: tuple[Modifier, ...],
 ) -> list[Form]:
     """The rows of an operation that gives components, whole ones or halves."""
-    halves = tuple(_HALVES if m is _HALF else m for m in modifiers)
-    return [
-        *_rows(mnemonic, opcode, ((_SPARSE, _D2, _D, _A), second, tail), modifiers),
-        *_rows(mnemonic, opcode, ((_SPARSE, _D2_HALVES, _D_HALVES, _A), second, tail), halves, "f16"),
-    ]
+    whole = tuple(m for m in modifiers if m is not _HALF)
+    rows = _rows(mnemonic, opcode, ((_SPARSE, _D2, _D, _A), second, tail), whole, {bits[80:79]: 0})
+    for code, text in _ROUNDED.items():
+        halves = tuple(Suffix(text) if m is _HALF else m for m in modifiers)
+        head = (_SPARSE, _D2_HALVES, _D_HALVES, _A)
+        rows += _rows(mnemonic, opcode, (head, second, tail), halves, {bits[80:79]: code}, text[-2:].lower())
+    return rows
 
 
 def _rows(
@@ -98,18 +101,21 @@ def _rows(
     opcode: int,
     operands: tuple[tuple[Operand, ...], tuple[Operand, ...], tuple[Operand, ...]],
     modifiers: tuple[Modifier, ...],
+    fixed: dict[Bits, int] | None = None,
     variant: str = "",
 ) -> list[Form]:
-    """Operands are those before the second source, that source without and with `.B`, and those after the texture's name.
+    """Operands: before the second source, that source without and with `.B`, after the texture's name.
 
     The bound row, opcode 0xb.., without and with a handle besides; the bindless one, 0x3.. and one more.
     """
     head, (bound, handle), tail = operands[0], (operands[1][:-1], operands[1][-1:]), operands[2]
     plain = tuple(m for m in modifiers if m is not _BINDLESS)
+    always = {bits[91]: 0} | (fixed or {})
+    named, by_handle = always | {bits[59]: 0}, always | {bits[59]: 1}
     return [
-        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *bound, *_BOUND, *tail), plain, fixed={bits[91]: 0, bits[59]: 0}, variant=variant),
-        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *handle, *_BOUND, *tail), modifiers, fixed={bits[91]: 0}, variant=f"{variant}handle"),
-        Form(mnemonic, (opcode & 0xFF | 0x300) + 1, MEMORY, VARIABLE, (*head, *handle, *tail), modifiers, fixed={bits[91]: 0}, variant=f"{variant}bindless"),
+        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *bound, *_BOUND, *tail), plain, fixed=named, variant=variant),
+        Form(mnemonic, opcode, MEMORY, VARIABLE, (*head, *handle, *_BOUND, *tail), modifiers, fixed=by_handle, variant=f"{variant}handle"),
+        Form(mnemonic, (opcode & 0xFF | 0x300) + 1, MEMORY, VARIABLE, (*head, *handle, *tail), modifiers, fixed=by_handle, variant=f"{variant}bindless"),
     ]  # fmt: skip
 
 
