@@ -301,7 +301,7 @@ IMAGES = admit((
     # Elementwise with more arithmetic: as above, the budgets what the vector path needs.
     _row("gated-gelu-forward", "gated_gelu:gated_gelu_forward", {},            24, 256,   0, _BY_COUNT,
          "out half[count]; gate f32[count]; up f32[count]; count u32"),
-    _row("gated-gelu-backward", "gated_gelu:gated_gelu_backward", {},          32, 256,   0, _BY_COUNT,
+    _row("gated-gelu-backward", "gated_gelu:gated_gelu_backward", {},          40, 256,   0, _BY_COUNT,
          "dgate half[count]; dup half[count]; dout f32[count]; gate f32[count]; up f32[count]; count u32"),
 
     # Head tiles: one block a 64 x 64 tile of halves, no shared memory.  128 threads because each then

@@ -13,6 +13,7 @@ from coppelius.kernels.blocks import block_of
 
 THREADS = 256
 LANES = 4
+_GUARDS = 6
 _MAXIMUM_SLOT, _INDEX_SLOT = 0, 4 * THREADS // 32
 
 
@@ -38,9 +39,12 @@ def argmax(k: Kernel, *, vocabulary: int) -> None:
     with k.region("index"):
         first = k.SHF_L_U32("first", thread, 2, RZ)
         index = k.move("index", 0xFFFFFFFF)
-        for at in reversed(range(len(values))):
-            equal = k.compare_f32(f"equal{at}", "EQ", values[at], largest)
-            k.IADD3(index, first, at // LANES * THREADS * LANES + at % LANES, RZ, guard=equal)
+        # six at a time: a guard waits 13 cycles for its predicate, and there are seven predicates
+        for group in reversed(range(0, len(values), _GUARDS)):
+            places = range(min(group + _GUARDS, len(values)) - 1, group - 1, -1)
+            equal = [k.compare_f32(f"equal{at}", "EQ", values[at], largest) for at in places]
+            for at, guard in zip(places, equal, strict=True):
+                k.IADD3(index, first, at // LANES * THREADS * LANES + at % LANES, RZ, guard=guard)
         lowest = block.minimum("lowest", index, slot=_INDEX_SLOT)
         none = k.compare("none", "EQ", lowest, 0xFFFFFFFF)
         k.MOV(lowest, RZ, guard=none)

@@ -72,15 +72,17 @@ def _take(k: Kernel, name: str, quads: Sequence[Vector], top: R, total: R) -> No
     level = finite_top(k, f"{name}.level", largest)
     _rescale(k, f"{name}.old", top, total, level)
     k.MOV(top, largest)
-    for at, value in enumerate(values):
+    for value in values:
         k.FADD(value, value, -level)
-        k.FADD(total, total, exponential(k, f"{name}.e{at}", value))
+        exponential(k, value)
+    k.FADD(total, total, fold(f"{name}.sum", values, adding(k)))
 
 
 def _rescale(k: Kernel, name: str, top: R, total: R, level: R) -> None:
     """total *= exp(top - level)."""
     rise = k.FADD(f"{name}.rise", top, -level)
-    k.FMUL(total, total, exponential(k, f"{name}.factor", rise))
+    exponential(k, rise)
+    k.FMUL(total, total, rise)
 
 
 def _join(k: Kernel, block: Block, top: R, total: R) -> tuple[R, R]:
@@ -135,12 +137,13 @@ def cross_entropy_backward(k: Kernel, *, vocabulary: int, batch: int = 3) -> Non
         out_row = k.element("out.row", "dlogits", row, 2 * vocabulary)
         out = k.offset_pointer("out", out_row, thread, 2 * LANES)
         known = k.compare("known", "LT", target, vocabulary)
+        shift = k.move("shift", float(_SHIFT))
         # the target's distance from the thread's first element
         distance = k.IMAD("distance", thread, -LANES, target)
     for at in range(steps // batch):
         with k.region(f"batch{at}"):
             for j, quad in enumerate(batches[at], at * batch):
-                _gradient(k, f"quad{j}", quad, lse, distance, j, known)
+                _gradient(k, f"quad{j}", quad, lse, shift, distance, j, known)
                 packed = k.vector(f"packed{j}", 2)
                 for pair in range(2):
                     k.F2FP_PACK_AB(packed[pair], quad[2 * pair + 1], quad[2 * pair])
@@ -150,14 +153,15 @@ def cross_entropy_backward(k: Kernel, *, vocabulary: int, batch: int = 3) -> Non
     k.finish()
 
 
-def _gradient(k: Kernel, name: str, quad: Vector, lse: R, distance: R, j: int, known: P) -> None:
+def _gradient(k: Kernel, name: str, quad: Vector, lse: R, shift: R, distance: R, j: int, known: P) -> None:
     """(exp(x - lse) - onehot) * scale in place; 0 for an ignored row."""
     for lane in range(LANES):
+        k.FADD(quad[lane], quad[lane], -lse)
+        exponential(k, quad[lane], shift)
+    for lane in range(LANES):
         x = quad[lane]
-        k.FADD(x, x, -lse)
-        weight = exponential(k, f"{name}.e{lane}", x, _SHIFT)
         hot = k.compare(f"{name}.hot{lane}", "EQ", distance, _STEP * j + lane)
         one = k.FSEL(f"{name}.one{lane}", RZ, 1.0, ~hot)
-        k.FFMA(x, weight, 2.0**-_SHIFT, -one)
+        k.FFMA(x, x, 2.0**-_SHIFT, -one)
         k.FMUL(x, x, k.parameter("scale"))
         k.FSEL(x, x, RZ, known)

@@ -1,7 +1,7 @@
 """Exponentials of numbers at or below 0 by the slow unit's power of two.
 
-MUFU.EX2 flushes results below 2^-126.  Where small ones matter, `shift` is added to the exponent, and the
-caller divides by 2^shift where nothing is lost, or lets it cancel.
+MUFU.EX2 flushes results below 2^-126.  Where small ones matter, a shift (a register that holds a whole
+number) is added to the exponent, and the caller divides by 2^shift where nothing is lost, or lets it cancel.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ LOG2_E = 1 / math.log(2)
 MINUS_INFINITY = float("-inf")
 
 
-def exponential(k: Kernel, name: str, x: R, shift: int = 0) -> R:
-    """e^x 2^shift in a new register."""
-    power = k.FFMA(f"{name}.power", x, LOG2_E, k.move(f"{name}.shift", float(shift))) if shift else _plain(k, name, x)
-    out: R = k.MUFU_EX2(name, power)
-    return out
-
-
-def _plain(k: Kernel, name: str, x: R) -> R:
-    out: R = k.FMUL(f"{name}.power", x, LOG2_E)
-    return out
+def exponential(k: Kernel, x: R, shift: R | None = None) -> None:
+    """x becomes e^x 2^shift."""
+    if shift is None:
+        k.FMUL(x, x, LOG2_E)
+    else:
+        k.FFMA(x, x, LOG2_E, shift)
+    k.MUFU_EX2(x, x)
 
 
 def finite_top(k: Kernel, name: str, top: R) -> R:

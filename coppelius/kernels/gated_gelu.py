@@ -11,6 +11,7 @@ Left out: gates of infinite size have the slope of large ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coppelius.builder.kernel import Kernel
@@ -27,29 +28,39 @@ _FLAT = 32.0  # from here on the exponential is 0 and the slope at its limit
 
 @dataclass(frozen=True)
 class _Logistic:
-    """`above`: s, times 2^64 where `scale` is 2^-64; `below`: 1 - s."""
+    """Of each lane.  `above`: s, times 2^64 where `scale` is 2^-64; `below`: 1 - s, if asked for."""
 
-    above: R
-    below: R
-    scale: R
+    above: list[R]
+    below: list[R]
+    scale: list[R]
 
 
-def _logistic(k: Kernel, name: str, x: R) -> _Logistic:
-    """s(y(x)) and 1 - s."""
-    square = k.FMUL(f"{name}.square", x, x)
-    inner = k.FFMA(f"{name}.inner", square, _SLOPE * _CUBIC * LOG2_E, k.move(f"{name}.linear", _SLOPE * LOG2_E))
-    power = k.FMUL(f"{name}.power", inner, x)
-    far = k.compare_f32(f"{name}.far", "LT", power, _FAR)
-    negative = k.compare_f32(f"{name}.negative", "LT", x, RZ)
-    scale = k.FSEL(f"{name}.scale", k.move(f"{name}.lift", 2.0**-_SHIFT), 1.0, far)
-    falling = k.FADD(f"{name}.falling", RZ, -abs(power))
-    k.FADD(falling, falling, _SHIFT, guard=far)
-    e = k.MUFU_EX2(f"{name}.e", falling)
-    rest = k.FADD(f"{name}.rest", e, 1.0)
-    large = k.MUFU_RCP(f"{name}.large", rest)
-    small = k.FMUL(f"{name}.small", e, large)
-    above = k.FSEL(f"{name}.above", small, large, negative)
-    below = k.FSEL(f"{name}.below", large, small, negative)
+def _logistic(k: Kernel, name: str, xs: Sequence[R], *, both: bool) -> _Logistic:
+    """s(y(x)) and 1 - s, all lanes step by step so that none waits for its own."""
+    linear = k.move(f"{name}.linear", _SLOPE * LOG2_E)
+    lift = k.move(f"{name}.lift", 2.0**-_SHIFT)
+    lanes = range(len(xs))
+    powers = [k.FMUL(f"{name}{i}.power", xs[i], xs[i]) for i in lanes]
+    scale, large = [], []
+    for i in lanes:
+        k.FFMA(powers[i], powers[i], _SLOPE * _CUBIC * LOG2_E, linear)
+        k.FMUL(powers[i], powers[i], xs[i])
+    for i, power in enumerate(powers):
+        far = k.compare_f32(f"{name}{i}.far", "LT", power, _FAR)
+        scale.append(k.FSEL(f"{name}{i}.scale", lift, 1.0, far))
+        k.FADD(power, power, _SHIFT, guard=far)
+    for power in powers:
+        k.MUFU_EX2(power, -abs(power))
+    for i, e in enumerate(powers):
+        rest = k.FADD(f"{name}{i}.rest", e, 1.0)
+        large.append(k.MUFU_RCP(f"{name}{i}.large", rest))
+    above, below = [], []
+    for i, e in enumerate(powers):
+        negative = k.compare_f32(f"{name}{i}.negative", "LT", xs[i], RZ)
+        k.FMUL(e, e, large[i])
+        above.append(k.FSEL(f"{name}{i}.above", e, large[i], negative))
+        if both:
+            below.append(k.FSEL(f"{name}{i}.below", large[i], e, negative))
     return _Logistic(above, below, scale)
 
 
@@ -59,13 +70,12 @@ def gated_gelu_forward(k: Kernel) -> None:
     gate, up, out = q.pointer("gate", 4), q.pointer("up", 4), q.pointer("out", 2)
     with q.whole():
         x, factor = k.LDG_E_128("x", k.at(gate)), k.LDG_E_128("factor", k.at(up))
-        for lane in range(LANES):
-            _forward(k, f"x{lane}", x[lane], factor[lane])
+        _forward(k, "x", *([vector[n] for n in range(LANES)] for vector in (x, factor)))
         k.STG_E_64(k.at(out), _packed(k, "packed", x))
 
     def one(lane: int) -> None:
         x, factor = k.LDG_E(f"rest{lane}", k.at(gate, 4 * lane)), k.LDG_E(f"factor{lane}", k.at(up, 4 * lane))
-        _forward(k, f"rest{lane}", x, factor)
+        _forward(k, f"rest{lane}.", [x], [factor])
         k.F2FP_PACK_AB(x, RZ, x)
         k.STG_E_U16(k.at(out, 2 * lane), x)
 
@@ -81,15 +91,16 @@ def gated_gelu_backward(k: Kernel) -> None:
     with q.whole():
         x, factor = k.LDG_E_128("x", k.at(gate)), k.LDG_E_128("factor", k.at(up))
         flow = k.LDG_E_128("flow", k.at(flow_at))
-        for lane in range(LANES):
-            _backward(k, f"x{lane}", x[lane], factor[lane], flow[lane])
+        _backward(
+            k, "x", [x[n] for n in range(LANES)], [factor[n] for n in range(LANES)], [flow[n] for n in range(LANES)]
+        )
         k.STG_E_64(k.at(gate_out), _packed(k, "dgate", factor))
         k.STG_E_64(k.at(up_out), _packed(k, "dup", flow))
 
     def one(lane: int) -> None:
         x, factor = k.LDG_E(f"rest{lane}", k.at(gate, 4 * lane)), k.LDG_E(f"factor{lane}", k.at(up, 4 * lane))
         flow = k.LDG_E(f"flow{lane}", k.at(flow_at, 4 * lane))
-        _backward(k, f"rest{lane}", x, factor, flow)
+        _backward(k, f"rest{lane}.", [x], [factor], [flow])
         for value, pointer in ((factor, gate_out), (flow, up_out)):
             k.F2FP_PACK_AB(value, RZ, value)
             k.STG_E_U16(k.at(pointer, 2 * lane), value)
@@ -98,31 +109,34 @@ def gated_gelu_backward(k: Kernel) -> None:
     k.finish()
 
 
-def _forward(k: Kernel, name: str, x: R, up: R) -> None:
-    """x becomes gelu(x) * up."""
-    s = _logistic(k, name, x)
-    k.FMUL(x, x, s.above)
-    k.FMUL(x, x, up)
-    k.FMUL(x, x, s.scale)
+def _forward(k: Kernel, name: str, xs: Sequence[R], ups: Sequence[R]) -> None:
+    """Each x becomes gelu(x) * up."""
+    s = _logistic(k, name, xs, both=False)
+    for x, up, above, scale in zip(xs, ups, s.above, s.scale, strict=True):
+        k.FMUL(x, x, above)
+        k.FMUL(x, x, up)
+        k.FMUL(x, x, scale)
 
 
-def _backward(k: Kernel, name: str, x: R, up: R, flow: R) -> None:
-    """`up` becomes the gradient of the gate, `flow` that of up."""
-    s = _logistic(k, name, x)
-    # beyond _FLAT the slope's own terms would be infinity times 0
-    near = k.FMNMX(f"{name}.near", x, _FLAT, PT)
-    k.FMNMX(near, near, -_FLAT, ~PT)
-    square = k.FMUL(f"{name}.near.square", near, near)
-    steep = k.FFMA(f"{name}.steep", square, 3 * _CUBIC * _SLOPE, k.move(f"{name}.slope", _SLOPE))
-    bend = k.FMUL(f"{name}.bend", near, s.below)
-    k.FFMA(bend, bend, steep, 1.0)
-    k.FMUL(bend, bend, s.above)
-    k.FMUL(up, up, flow)
-    k.FMUL(up, up, bend)
-    k.FMUL(up, up, s.scale)
-    k.FMUL(x, x, s.above)
-    k.FMUL(flow, flow, x)
-    k.FMUL(flow, flow, s.scale)
+def _backward(k: Kernel, name: str, xs: Sequence[R], ups: Sequence[R], flows: Sequence[R]) -> None:
+    """Each `up` becomes the gradient of its gate, each `flow` that of up."""
+    s = _logistic(k, name, xs, both=True)
+    slope = k.move(f"{name}.slope", _SLOPE)
+    for i, (x, up, flow) in enumerate(zip(xs, ups, flows, strict=True)):
+        # beyond _FLAT the slope's own terms would be infinity times 0
+        near = k.FMNMX(f"{name}{i}.near", x, _FLAT, PT)
+        k.FMNMX(near, near, -_FLAT, ~PT)
+        steep = k.FMUL(f"{name}{i}.steep", near, near)
+        k.FFMA(steep, steep, 3 * _CUBIC * _SLOPE, slope)
+        k.FMUL(near, near, s.below[i])
+        k.FFMA(near, near, steep, 1.0)
+        k.FMUL(near, near, s.above[i])
+        k.FMUL(up, up, flow)
+        k.FMUL(up, up, near)
+        k.FMUL(up, up, s.scale[i])
+        k.FMUL(x, x, s.above[i])
+        k.FMUL(flow, flow, x)
+        k.FMUL(flow, flow, s.scale[i])
 
 
 def _packed(k: Kernel, name: str, values: Vector) -> Vector:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.operands import RZ, Constant, R
+from coppelius.isa.operands import RZ, URZ, Constant, R
 from coppelius.kernels.circle import circle, polynomial
 from coppelius.kernels.quads import LANES, quads
 
@@ -60,18 +60,19 @@ def random_normal(k: Kernel) -> None:
 def _philox(k: Kernel, index: R) -> list[R]:
     """Four words of counter (index, 0, stream, 0)."""
     seed = k.parameter("seed")
-    key = [k.move("key.low", seed), k.move("key.high", Constant(seed.bank, seed.offset + 4))]
+    # the key's steps are the same for all threads: the uniform datapath takes them off the busy one
+    key = [k.ULDC("key.low", seed), k.ULDC("key.high", Constant(seed.bank, seed.offset + 4))]
     words: list[R] = [index, RZ, k.move("stream", k.parameter("stream")), RZ]
     with k.region("philox"):
         for turn in range(ROUNDS):
             first = k.IMAD_WIDE_U32(f"first{turn}", words[0], _MULTIPLIERS[0], RZ)
             second = k.IMAD_WIDE_U32(f"second{turn}", words[2], _MULTIPLIERS[1], RZ)
-            left = k.LOP3_LUT(f"left{turn}", second[1], words[1], key[0], _XOR)
-            right = k.LOP3_LUT(f"right{turn}", first[1], words[3], key[1], _XOR)
+            left = k.LOP3_LUT(f"left{turn}", second[1], key[0], words[1], _XOR)
+            right = k.LOP3_LUT(f"right{turn}", first[1], key[1], words[3], _XOR)
             words = [left, second[0], right, first[0]]
             if turn + 1 < ROUNDS:
                 for half, step in zip(key, _WEYL, strict=True):
-                    k.IADD3(half, half, step, RZ)
+                    k.UIADD3(half, half, step, URZ)
     return words
 
 

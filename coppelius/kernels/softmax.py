@@ -40,10 +40,13 @@ def softmax_forward(k: Kernel, *, size: int) -> None:
         own = fold("own", scaled, larger(k))
         top = block.maximum("top", own, slot=0)
     with k.region("sum"):
+        shift = k.move("shift", float(_SHIFT))
         for lane in range(LANES):
             k.FFMA(x[lane], x[lane], scale, -top)
-            weight = exponential(k, f"weight{lane}", x[lane], _SHIFT)
-            k.FSEL(x[lane], weight, RZ, kept[lane])
+        for lane in range(LANES):
+            exponential(k, x[lane], shift)
+        for lane in range(LANES):
+            k.FSEL(x[lane], x[lane], RZ, kept[lane])
         own = fold("weights", [x[lane] for lane in range(LANES)], adding(k))
         total = block.sum("total", own, slot=4 * WARPS)
     with k.region("store"):
