@@ -2,14 +2,18 @@
 
     word      words as arrays; bit ranges over both halves
     control   the control word: stall, yield, write and read barrier, wait mask
-    slots     fields (every bit position once) and operands made of fields
-    form      one row of the opcode table, expanded to its encodings
+    bits      bit ranges and fields
+    slots     register and predicate operands made of fields; values, address, constants: the other operands
+    operands  operand values, as kernels and passes hand them over;  literals: numbers as text
+    form      one row of the opcode table, expanded to its encodings;  access: what one reads and writes
     forms/    the rows, a file a family
     table     all rows: look-up by opcode and by mnemonic, checked whole
-    codec     words <-> fields, vectorised; refuses by name
+    layout    one encoding's fields as arrays
+    codec     words <-> fields, vectorised; refuses by name;  audit: a corpus through it, counted
     printer   fields -> nvdisasm's text;  parser: text -> fields
     latency   producer class x consumer class -> cycles, with witnesses
 
 A row is the only place that knows a bit; encoder, decoder, printer, parser, def-use sets,
-checkers and emulator read it.
+checkers and emulator read it.  Left out: what nvdisasm prints for SM86 and only other chips have
+(UIADD3.64, CLMAD, UCLEA, UF2FP, stochastic rounding, matrix types that no compiler emits), graphics.
 """

@@ -60,9 +60,6 @@ _PACK = (
 _PACK_ROUNDING = Modifier("RND", bits[80:79], {0: "", 3: ".RZ"})
 _MERGED = Flexible("C", F32, halves=(bits[72], bits[72]), select=HALF_SELECT, spaced=True)
 _PACKED_INTEGER = Modifier("DST", bits[77:76], {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16"})
-_LOWER = Register(
-    "C", bits[71:64], READ, reuse=bits[124], tail=(Field("C.half", bits[72], codes=frozenset(HALF_SELECT)), HALF_SELECT)
-)
 
 # fmt: off
 FORMS = [
@@ -105,9 +102,9 @@ FORMS = [
          fixed={bits[78]: 0, bits[71:64]: RZ_INDEX}),
     Form("F2FP", 0x03e, ALU, FIXED, (Rd, Flexible("B", F32), _MERGED), (*_PACK, Suffix(".MERGE_C"), _PACK_ROUNDING), "1234567",
          fixed={bits[78]: 1, bits[31:24]: RZ_INDEX}, variant="merge"),
-    Form("F2IP", 0x043, ALU, FIXED, (Rd, Ra, Flexible("B", F32), _LOWER),
+    Form("F2IP", 0x043, ALU, FIXED, (Rd, Ra, Flexible("B", F32), _MERGED),
          (Modifier("DST", bits[76], {0: ".U8", 1: ".S8"}, default=1), Suffix(".F32"), Modifier("RND", bits[79:78], {0: "", 3: ".TRUNC"}),
-          Modifier("NTZ", bits[74], {0: "", 1: ".NTZ"}), Modifier("RELU", bits[75], {0: "", 1: ".RELU"})), "156"),
+          Modifier("NTZ", bits[74], {0: "", 1: ".NTZ"}), Modifier("RELU", bits[75], {0: "", 1: ".RELU"})), "1234567"),
     Form("I2I", 0x038, ALU, FIXED, (Rd, Flexible("X", HEX, signed=True)), (_PACKED_INTEGER, Suffix(".S32.SAT")), "1456"),
     *(Form("I2IP", 0x039, ALU, FIXED, (Rd, Ra, Flexible("B", HEX, signed=True), Register("C", bits[71:64], READ, reuse=bits[124], tail=(Field("C.place", bits[73:72], codes=frozenset(places), default=min(places)), places))),
            (Modifier("DST", bits[78:76], types, default=max(types)), Suffix(".S32"), Modifier("SAT", bits[75:74], {0: ".SAT", 1: "", 2: ".SATRELU"})), "1456",

@@ -96,6 +96,11 @@ FORMS = [
          forms="1456", fixed={bits[80]: 1, bits[74:73]: 0}, extra=(CARRY,), hidden=(HIDDEN_CARRY,)),
     Form("LEA.HI.X", 0x011, ALU, FIXED, (Rd, PdOptional, RaInverted, Flexible("B", HEX, invert=True), Flexible("C"), _SHIFT, PsFalse),
          forms="1456", fixed={bits[80]: 1, bits[74:73]: 2}),
+    # the place of B's sign belongs to the shift there
+    Form("LEA.HI", 0x011, ALU, FIXED, (Rd, PdOptional, RaNegated, Flexible("B"), Flexible("C", HEX), _SHIFT),
+         forms="2", fixed={bits[80]: 1, bits[74:73]: 0}, extra=(CARRY,), hidden=(HIDDEN_CARRY,)),
+    Form("LEA.HI.X", 0x011, ALU, FIXED, (Rd, PdOptional, RaInverted, Flexible("B"), Flexible("C", HEX), _SHIFT, PsFalse),
+         forms="2", fixed={bits[80]: 1, bits[74:73]: 2}),
     Form("LEA.HI.SX32", 0x011, ALU, FIXED, (Rd, PdOptional, RaNegated, Flexible("B", HEX, negate=True), _SHIFT),
          forms="1456", fixed={bits[71:64]: RZ_INDEX, bits[80]: 1, bits[74:73]: 1}, extra=(CARRY,), hidden=(HIDDEN_CARRY,)),
     Form("LEA.HI.X.SX32", 0x011, ALU, FIXED, (Rd, PdOptional, RaInverted, Flexible("B", HEX, invert=True), _SHIFT, PsFalse),
