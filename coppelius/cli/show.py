@@ -12,7 +12,7 @@ import click
 
 from coppelius.cli.built import read_json, unreadable
 from coppelius.cli.checkout import find_checkout
-from coppelius.cli.output import print_json, unknown
+from coppelius.cli.output import print_json, print_table, unknown
 from coppelius.isa.refusal import Refusal
 
 FILES = {"emit": "emit.sass", "halve": "halve.sass", "guard": "guard.sass", "encode": "material.bin"}
@@ -23,8 +23,9 @@ WORD_BYTES = 16
 @click.command("show")
 @click.argument("identity")
 @click.option("--stage", type=click.Choice(list(FILES)), default="encode", show_default=True)
+@click.option("--stats", is_flag=True, help="What it asks of the machine, instead of the listing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show_command(identity: str, stage: str, as_json: bool) -> None:
+def show_command(identity: str, stage: str, stats: bool, as_json: bool) -> None:
     """The listing of IDENTITY after a stage: offset, control word, instruction, source line."""
     from coppelius.catalog import IMAGES
 
@@ -32,6 +33,9 @@ def show_command(identity: str, stage: str, as_json: bool) -> None:
     if identity not in known:
         unknown("image", identity, known)
     folder = find_checkout() / "build" / NATIVE / identity
+    if stats:
+        _show_stats(identity, folder, as_json)
+        return
     lines = listing_of(folder, stage)
     sources = source_lines(folder, stage, len(lines))
     rows = [_split(n, line, source) for n, (line, source) in enumerate(zip(lines, sources, strict=True))]
@@ -45,11 +49,33 @@ def show_command(identity: str, stage: str, as_json: bool) -> None:
         click.echo(f"{row['offset']:04x}  {code:<{width}}{source}".rstrip())
 
 
-def listing_of(folder: Path, stage: str) -> list[str]:
-    """The instructions' lines after a stage, without the listing's header."""
+def _show_stats(identity: str, folder: Path, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from coppelius.catalog import IMAGES, declaration
+    from coppelius.cli.stats import as_rows, statistics_of
+    from coppelius.program.program import Program
+
+    path = _built(folder, "encode")
+    row = next(image for image in IMAGES if image.identity == identity)
+    made = statistics_of(Program.decode(path.read_bytes()), declaration(row))
+    if as_json:
+        print_json(identity=identity, target=NATIVE, **asdict(made))
+    else:
+        print_table(("figure", identity), as_rows(made))
+
+
+def _built(folder: Path, stage: str) -> Path:
+    """What a stage left; refuses where it has not run."""
     path = folder / FILES[stage]
     if not path.is_file():
         raise Refusal(f"{folder.name}: not built as far as {stage}; run doit {stage}:{folder.name}")
+    return path
+
+
+def listing_of(folder: Path, stage: str) -> list[str]:
+    """The instructions' lines after a stage, without the listing's header."""
+    path = _built(folder, stage)
     if stage == "encode":
         from coppelius.program.listing import listing_lines
         from coppelius.program.program import Program

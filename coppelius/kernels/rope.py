@@ -78,13 +78,15 @@ def _table(k: Kernel, place: HeadPlace) -> Vector:
 
 def _turn(k: Kernel, v: Vector, table: Vector, *, back: bool = False) -> None:
     """Both pairs in place, one product of each sum unrounded."""
-    products = []
+    # of a sum's three operands, the product stands in the other register bank than the two it is added to
+    products = k.vector("products", LANES)
     for at in (0, 2):
         sine = -table[at + 1] if back else table[at + 1]
-        products.append((k.FMUL(f"across{at}", v[at + 1], sine), k.FMUL(f"along{at}", v[at], sine)))
-    for at, (across, along) in zip((0, 2), products, strict=True):
-        k.FFMA(v[at], v[at], table[at], -across)
-        k.FFMA(v[at + 1], v[at + 1], table[at], along)
+        k.FMUL(products[at + 1], v[at + 1], sine)
+        k.FMUL(products[at], v[at], sine)
+    for at in (0, 2):
+        k.FFMA(v[at], v[at], table[at], -products[at + 1])
+        k.FFMA(v[at + 1], v[at + 1], table[at], products[at])
 
 
 def _packed(k: Kernel, v: Vector) -> Vector:

@@ -1,0 +1,155 @@
+"""What an image asks of the machine, from its words and its declaration alone.
+
+Bytes are a thread's along one path: guarded instructions count, a forward branch that may fall through
+does, and each loop runs once.  Warps are what an SM of compute capability 8.6 holds of such blocks, and
+what would have to be smaller for more.  Cycles are modelled for one warp on that path, with loads that
+take 32 and 400 cycles.
+
+A register bank has one read port, and registers alternate between two banks: an instruction that reads
+three registers of one bank waits for the third.  What a reuse flag kept is not read again.
+
+Left out: bank conflicts of shared memory and how lanes' addresses join into sectors, which need addresses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coppelius.check.resources import launch_registers, register_demand
+from coppelius.isa.form import FIXED
+from coppelius.isa.latency import full_name, stem
+from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles, resident_warps
+from coppelius.program.program import Instruction, Program
+from coppelius.program.trace import walk
+
+# published: what an SM of compute capability 8.6 has and holds
+SUB_CORES, MOST_WARPS, MOST_BLOCKS = 4, 48, 16
+_BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
+# mnemonic -> what it moves
+_TRAFFIC = {
+    "LDG": ("global loaded",), "LD": ("global loaded",), "STG": ("global stored",), "ST": ("global stored",),
+    "RED": ("global atomic",), "ATOM": ("global atomic",), "ATOMG": ("global atomic",),
+    "LDGSTS": ("global loaded", "shared stored"),
+    "LDS": ("shared loaded",), "LDSM": ("shared loaded",), "STS": ("shared stored",), "ATOMS": ("shared atomic",),
+    "LDL": ("local loaded",), "STL": ("local stored",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """`limit`: what keeps further warps away: registers, shared bytes, blocks or threads."""
+
+    instructions: int
+    pipes: dict[str, int]
+    traffic: dict[str, int]
+    registers: int
+    demand: int
+    warps: int
+    limit: str
+    bank_conflicts: int
+    cycles: dict[int, int]
+
+
+def statistics_of(program: Program, declaration: Mapping[str, Any]) -> Statistics:
+    """Everything at once; `declaration` as the catalogue gives it (registers None: the demand)."""
+    rows = list(program)
+    path = walk(program, rounds=1)
+    demand = launch_registers(register_demand(program.decoded))
+    registers = demand if declaration["registers"] is None else declaration["registers"]
+    warps, limit = _warps(registers, declaration["block_x"], declaration["shared_bytes"])
+    return Statistics(
+        instructions=len(rows),
+        pipes=dict(sorted(Counter(row.encoding.pipe for row in rows).items())),
+        traffic=traffic([rows[i] for i in path]),
+        registers=registers,
+        demand=demand,
+        warps=warps,
+        limit=limit,
+        bank_conflicts=bank_conflicts(rows),
+        cycles={memory: modelled_cycles(program, path, memory=memory) for memory in MEMORY_CYCLES},
+    )
+
+
+def _warps(registers: int, block_x: int, shared_bytes: int) -> tuple[int, str]:
+    """Warps of an SM and what limits them."""
+    in_block = -(-block_x // 32)
+
+    def held(registers: int, shared_bytes: int) -> int:
+        return resident_warps(registers, block_x=block_x, shared_bytes=shared_bytes) * SUB_CORES // in_block * in_block
+
+    warps = held(registers, shared_bytes)
+    if held(1, shared_bytes) > warps:
+        return warps, "registers"
+    if held(registers, 0) > warps:
+        return warps, "shared bytes"
+    return warps, "blocks" if warps // in_block == MOST_BLOCKS and warps < MOST_WARPS else "threads"
+
+
+def traffic(rows: Sequence[Instruction]) -> dict[str, int]:
+    """Bytes a thread moves, by space and direction."""
+    moved: Counter[str] = Counter()
+    for row in rows:
+        for kind in _TRAFFIC.get(stem(row.encoding), ()):
+            moved[kind] += _width(full_name(row.encoding, row.values).split("."))
+    return dict(sorted(moved.items()))
+
+
+def _width(name: Sequence[str]) -> int:
+    """Bytes that one lane moves; a matrix load gives a lane four bytes of each matrix."""
+    if name[0] == "LDSM":
+        return 4 * int(name[-1]) if name[-1].isdecimal() else 4
+    return next((_BYTES[part] for part in name[1:] if part in _BYTES), 4)
+
+
+def bank_conflicts(rows: Sequence[Instruction]) -> int:
+    """How many instructions wait for a register bank."""
+    kept: dict[tuple[int, int], int] = {}
+    conflicts = 0
+    for row in rows:
+        if row.encoding.latency != FIXED:
+            continue
+        read: dict[int, set[int]] = {0: set(), 1: set()}
+        after: dict[tuple[int, int], int | None] = {}
+        for place, flag, numbers in _operands(row):
+            for number in numbers:
+                key = number % 2, place
+                if kept.get(key) != number:
+                    read[number % 2].add(number)
+                after[key] = number if flag else None
+        for key, value in after.items():
+            if value is None:
+                kept.pop(key, None)
+            else:
+                kept[key] = value
+        for touch in row.writes:
+            kept = {key: value for key, value in kept.items() if touch.space != "R" or value != touch.number}
+        conflicts += max(map(len, read.values())) > 2
+    return conflicts
+
+
+def _operands(row: Instruction) -> list[tuple[int, int, list[int]]]:
+    """(slot A, B or C by where its reuse flag lies, the flag, registers) of each register operand."""
+    found = []
+    for field in row.encoding.fields:
+        slot, dot, kind = field.name.rpartition(".")
+        if dot and kind == "reuse":
+            numbers = [t.number for t in row.reads if t.space == "R" and t.slot == slot]
+            found.append((field.bits.parts[0][0], row[field.name], numbers))
+    return found
+
+
+def as_rows(statistics: Statistics) -> list[tuple[str, str]]:
+    """Name and value of each figure, for a table."""
+    s = statistics
+    pipes = ", ".join(f"{name} {count}" for name, count in s.pipes.items())
+    return [
+        ("instructions", f"{s.instructions} ({pipes})"),
+        *((f"{kind}, bytes a thread", str(count)) for kind, count in s.traffic.items()),
+        ("registers", f"{s.registers} (demand {s.demand})"),
+        ("warps an SM", f"{s.warps} (limit: {s.limit})"),
+        ("register bank conflicts", str(s.bank_conflicts)),
+        *((f"cycles of a warp, loads {memory}", str(cycles)) for memory, cycles in s.cycles.items()),
+    ]

@@ -1,0 +1,145 @@
+"""Figures of an image against what is counted by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coppelius.cli import stats
+from coppelius.cli.commands import run
+from coppelius.program.listing import parse_listing
+from coppelius.program.program import Program
+
+FADD = bytes.fromhex("21720001020000000000000000e80f00")  # nvdisasm: FADD R0, R1, R2
+DECLARED: dict[str, Any] = {"registers": 40, "block_x": 256, "shared_bytes": 0}
+
+
+def program(*lines: str) -> Program:
+    return parse_listing(".target sm86\n" + "".join(f"[B------:R-:W-:-:S04] {line}\n" for line in lines))
+
+
+def traffic(*lines: str) -> dict[str, int]:
+    return stats.traffic(list(program(*lines)))
+
+
+def test_bytes_by_space_and_direction() -> None:
+    assert traffic(
+        "LDG.E.128 R4, [R2.64]",
+        "LDG.E.U16 R8, [R2.64]",
+        "@P0 LDG.E R8, [R2.64]",
+        "STG.E.64 [R2.64], R4",
+        "LDS R0, [R1]",
+        "STS.128 [R1], R4",
+        "FADD R0, R1, R2",
+    ) == {"global loaded": 22, "global stored": 8, "shared loaded": 4, "shared stored": 16}
+
+
+def test_a_copy_into_shared_memory_counts_on_both_sides() -> None:
+    assert traffic("LDGSTS.E.128 [R0], [R2.64]") == {"global loaded": 16, "shared stored": 16}
+
+
+def test_a_matrix_load_gives_a_lane_four_bytes_of_each_matrix() -> None:
+    assert traffic("LDSM.16.M88.4 R4, [R0]", "LDSM.16.M88 R8, [R0]") == {"shared loaded": 20}
+
+
+@pytest.mark.parametrize(
+    ("line", "conflicts"),
+    [
+        ("FFMA R0, R2, R4, R6", 1),
+        ("FFMA R0, R1, R3, R5", 1),
+        ("FFMA R0, R2, R4, R5", 0),
+        ("FFMA R0, R2, R2, R4", 0),
+        ("FFMA R0, R2, R4, RZ", 0),
+        ("FADD R0, R2, R4", 0),
+        ("STG.E.64 [R2.64], R4", 0),
+    ],
+)
+def test_three_registers_of_one_bank(line: str, conflicts: int) -> None:
+    assert stats.bank_conflicts(list(program(line))) == conflicts
+
+
+def test_what_a_reuse_flag_kept_is_not_read_again() -> None:
+    second = "FFMA R1, R2, R10, R12"
+    assert stats.bank_conflicts(list(program("FMUL R0, R2.reuse, R5", second))) == 0
+    assert stats.bank_conflicts(list(program("FMUL R0, R2, R5", second))) == 1
+    # another read through that slot and bank drops it, and so does a new value
+    assert stats.bank_conflicts(list(program("FMUL R0, R2.reuse, R5", "FMUL R0, R4, R5", second))) == 1
+    assert stats.bank_conflicts(list(program("FMUL R0, R2.reuse, R5", "MOV R2, R3", second))) == 1
+
+
+# registers, block, shared bytes -> warps an SM, limit (published: 65,536 registers, 1,536 threads, 16 blocks, 100 KiB)
+@pytest.mark.parametrize(
+    ("registers", "block_x", "shared_bytes", "warps", "limit"),
+    [
+        (40, 256, 0, 48, "threads"),
+        (41, 256, 0, 40, "registers"),
+        (64, 128, 0, 32, "registers"),
+        (255, 256, 0, 8, "registers"),
+        (40, 1024, 0, 32, "threads"),
+        (16, 32, 0, 16, "blocks"),
+        (40, 128, 33_000, 12, "shared bytes"),
+        (40, 512, 101_376, 16, "shared bytes"),
+    ],
+)
+def test_warps_an_sm_holds(registers: int, block_x: int, shared_bytes: int, warps: int, limit: str) -> None:
+    declared = {"registers": registers, "block_x": block_x, "shared_bytes": shared_bytes}
+    made = stats.statistics_of(program("EXIT"), declared)
+    assert (made.warps, made.limit) == (warps, limit)
+
+
+def test_a_loop_counts_once_and_a_skipped_part_counts() -> None:
+    made = stats.statistics_of(
+        program(
+            "@P0 BRA 0x20",
+            "LDG.E R0, [R2.64]",
+            "LDG.E.64 R4, [R2.64]",
+            "@P1 BRA 0x20",
+            "STG.E [R2.64], R0",
+            "EXIT",
+        ),
+        DECLARED,
+    )
+    assert made.traffic == {"global loaded": 12, "global stored": 4}
+    assert made.instructions == 6
+    assert made.pipes == {"control": 3, "memory": 3}
+    assert made.demand == 8
+    assert made.cycles[400] - made.cycles[32] < 400
+
+
+@pytest.mark.parametrize("registers", [None, 40])
+def test_rows_of_the_table(registers: int | None) -> None:
+    made = stats.statistics_of(program("FFMA R0, R2, R4, R6", "EXIT"), {**DECLARED, "registers": registers})
+    rows = dict(stats.as_rows(made))
+    assert rows["registers"] == ("10 (demand 10)" if registers is None else "40 (demand 10)")
+    assert rows["register bank conflicts"] == "1"
+    assert rows["instructions"] == "2 (control 1, fma 1)"
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout in which an image of one FADD was encoded."""
+    for name in ("dodo.py", "coppelius/catalog.py", "build/sm86/fill/material.bin"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(FADD if name.endswith("bin") else b"")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("built")
+def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "fill", "--stats"]) == 0
+    shown = capsys.readouterr().out
+    rows = [line.split(maxsplit=1) for line in shown.splitlines()]
+    assert ["figure", "fill"] in rows
+    assert ["instructions", "1 (fma 1)"] in rows
+    assert ["registers", "16 (demand 6)"] in rows
+    assert run(["show", "fill", "--stats", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["identity"], made["instructions"], made["pipes"], made["warps"]) == ("fill", 1, {"fma": 1}, 48)
+
+
+def test_the_command_refuses_what_is_not_encoded(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (built / "build/sm86/fill/material.bin").unlink()
+    assert run(["show", "fill", "--stats"]) == 1
+    assert "fill: not built as far as encode; run doit encode:fill" in capsys.readouterr().err
