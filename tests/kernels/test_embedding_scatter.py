@@ -1,5 +1,7 @@
 """embedding-scatter: rows added in position order, so the table is the reference's bit for bit."""
 
+from typing import Any
+
 import harness
 import numpy as np
 import pytest
@@ -31,11 +33,10 @@ def tokens(kind: str) -> Tokens:
     return made
 
 
-def scatter(kind: str, half: str = "bf16", blocks: list[int] | None = None) -> NDArray[np.float32]:
+def scatter(kind: str, half: str = "bf16", **more: Any) -> NDArray[np.float32]:
     table = TABLE.copy()
-    harness.run(
-        "embedding-scatter", half, blocks=blocks, in_place=["dtable"], dtable=table, drows=ROWS, tokens=tokens(kind)
-    )
+    given: dict[str, Any] = {"dtable": table, "drows": ROWS, "tokens": tokens(kind)}
+    harness.run("embedding-scatter", half, in_place=["dtable"], **given, **more)
     return table
 
 
@@ -49,6 +50,12 @@ def test_the_whole_table_bit_for_bit(kind: str, half: str) -> None:
 def test_blocks_in_any_order_give_the_same_bits() -> None:
     shuffled = np.random.default_rng(4).permutation(S).tolist()
     assert bounds.exact_bits(scatter("text", blocks=shuffled), scatter("text"))
+
+
+def test_the_loops_schedule_is_honoured() -> None:
+    blocks = [0, 1, 2, 700]
+    strict, fast = (scatter("text", blocks=blocks, mode=mode) for mode in ("strict", "fast"))
+    assert bounds.exact_bits(strict, fast)
 
 
 def test_only_the_first_block_of_a_token_works() -> None:
