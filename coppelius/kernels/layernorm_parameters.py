@@ -6,7 +6,8 @@ number of rows alone: a thread adds its rows in turn, then 16 rows of a warp by 
 lane still carries (8 exchanges instead of 32), then eight warps one after another, then the two eights.
 The chains pass through 16 sums of shared memory each: 128 bytes hold no more.
 
-Left out: a thread's chain grows by one rounding every 256 rows.
+Left out: a thread's chain grows by one rounding every 256 rows (measured: 40,000 equal rows reach 0.73 of
+the bound of 2e-6).
 """
 
 from __future__ import annotations
