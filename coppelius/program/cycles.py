@@ -44,8 +44,8 @@ MEMORY_CYCLES = (32, 400)
 
 # stall 0 waits about so long (published)
 DRAIN = 45
-# a memory queue takes five instructions back to back, then one in four cycles (published)
-QUEUE_PLACES, QUEUE_CYCLES = 5, 4
+# the memory queue takes five instructions back to back, then one in four cycles (published): one served, four waiting
+QUEUE_PLACES, QUEUE_CYCLES = 4, 4
 MEMORY_QUEUE = ("memory",)
 
 # cycles that a pipe is taken by one instruction

@@ -27,6 +27,9 @@ from coppelius.program.program import Instruction, Program
 from coppelius.schedule.operation import HORIZON, ROW_NEED, operation_of
 from coppelius.schedule.stalls import DRAIN, Scan, Stalls, State
 
+# more cycles than any block has
+_PLENTY = 1 << 30
+
 
 def compact_stalls(program: Program, *, pinned: frozenset[int] = frozenset(), drained: bool = False) -> Program:
     """The program with every stall as low as the checks allow; `pinned` instructions keep theirs.
@@ -97,7 +100,7 @@ class _Lowering:
         cycles = self.stalls.cycles
         scan, time = self._scan(block, block.start)
         left = sum(cycles[block.start : block.end])
-        ready = HORIZON
+        ready = _PLENTY
         for i in range(block.start, block.end):
             scan.enter(i, time)
             if self.drained:
@@ -152,7 +155,7 @@ class _Lowering:
     def _drain_slack(self, i: int, left: int) -> int:
         """Cycles that the results of instruction i have to spare at its block's end, if they are ready there."""
         need = max((ROW_NEED[row] for _, row, _, _ in self.operations[i].writes if row >= 0), default=0)
-        return left - need if left >= need > 0 else HORIZON
+        return left - need if left >= need > 0 else _PLENTY
 
     def _adjacent(self, block: Block, i: int) -> int:
         following = [i + 1] if i + 1 < block.end else block.following

@@ -59,13 +59,28 @@ def _cover(rows: list[Instruction], reader: int, writer: int) -> None:
         barrier = _least_used(rows)
         rows[reader] = rows[reader].with_fields({"read_barrier": barrier})
     rows[writer] = rows[writer].with_fields({"wait": rows[writer]["wait"] | 1 << barrier})
-    if writer == reader + 1 and rows[reader]["stall"] < SET_TO_WAIT:
-        rows[reader] = rows[reader].with_fields({"stall": SET_TO_WAIT})
+    for i in (reader, writer - 1):
+        _keep_apart(rows, i, barrier)
+
+
+def _keep_apart(rows: list[Instruction], i: int, barrier: int) -> None:
+    """Two cycles between an instruction that raises this scoreboard and a next one that waits for it."""
+    if i < 0 or i + 1 >= len(rows):
+        return
+    raises = barrier in (rows[i]["read_barrier"], rows[i]["write_barrier"])
+    if raises and rows[i + 1]["wait"] >> barrier & 1 and rows[i]["stall"] == 1:
+        rows[i] = rows[i].with_fields({"stall": SET_TO_WAIT})
 
 
 def _least_used(rows: list[Instruction]) -> int:
-    """The scoreboard that fewest instructions raise: sharing one only makes a wait longer."""
+    """The scoreboard that fewest instructions raise: sharing one only makes a wait longer.
+
+    The ones that counted waits name come last: what else raises them counts, too.
+    """
     uses = [0] * BARRIERS
+    for row in rows:
+        if row.encoding.mnemonic.startswith("DEPBAR") and "scoreboard" in row.encoding.column:
+            uses[row["scoreboard"]] += len(rows)
     for row in rows:
         for name in ("write_barrier", "read_barrier"):
             if row[name] != NO_BARRIER:

@@ -46,14 +46,17 @@ def main() -> int:
         start = time.process_time()
         found = compare(kernels(Path(folder), most), reorder=reorder)
         spent = time.process_time() - start
-        print(f"\n{'with' if reorder else 'without'} reordering: {found.kernels} kernels, {found.instructions} instructions")
+        way = "with" if reorder else "without"
+        print(f"\n{way} reordering: {found.kernels} kernels, {found.instructions} instructions")
         print(f"  left out: {dict(found.left_out)}")
         print(f"  refused by the checks: {len(found.refused)} of {found.kernels}")
         for line in found.refused[:10]:
             print(f"    {line}")
         over = sum(ratio > 1.0 for ratio, _ in found.ratios)
         above = sum(ratio > WORST for ratio, _ in found.ratios)
-        print(f"  ratio: median {found.median():.4f}; above 1.00: {over}, above {WORST:.2f}: {above}, of {found.kernels}")
+        print(
+            f"  ratio: median {found.median():.4f}; above 1.00: {over}, above {WORST:.2f}: {above}, of {found.kernels}"
+        )
         for ratio, name in found.worst(5):
             print(f"    {ratio:.4f} {name}")
         print(f"  {spent:.0f} s with decoding, checks and model: {found.instructions / spent:.0f} instructions/s")

@@ -7,7 +7,7 @@ import pytest
 
 from coppelius.builder.assemble import assemble
 from coppelius.builder.kernel import Kernel
-from coppelius.isa.control import NO_BARRIER, legal_keep
+from coppelius.isa.control import NO_BARRIER
 from coppelius.isa.latency import (
     SET_TO_WAIT,
     is_variable,
@@ -328,16 +328,3 @@ def test_pinned_barriers_and_waits_stay() -> None:
     assert slow["write_barrier"] == 4
     assert wait["wait"] == 0b10000
     assert reader["wait"] == 0
-
-
-def test_a_long_stall_yields_and_a_short_one_keeps_issuing() -> None:
-    k = random_kernel(3, loops=True)
-    built = assemble(k.draft, k.table, registers=200)
-    for row, pins in zip(*_with_pins(built), strict=True):
-        if "keep" not in pins:
-            assert row["keep"] == int(legal_keep(row["stall"]))
-
-
-def _with_pins(built: object) -> tuple[list[Instruction], list[dict[str, int]]]:
-    program, origin = schedule(built.program, built.pins)  # type: ignore[attr-defined]
-    return list(program), [dict(built.pins[n]) for n in origin]  # type: ignore[attr-defined]
