@@ -86,3 +86,24 @@ def test_one_step(bank: dict[str, NDArray[np.float32]], kind: str, half: str) ->
 def test_the_blocks_tested_include_the_end_of_the_bank() -> None:
     assert owned([0, 528, 529, 1023])[-1] < E
     assert (E // 4) % (THREADS * BLOCKS) == 529 * THREADS
+
+
+@pytest.mark.slow
+def test_the_whole_bank_in_one_launch() -> None:
+    scalars = dict(zip(NAMES, vars(SCALARS).values(), strict=True))
+    random = np.random.default_rng(2)
+    scales = {"p": 0.02, "m": 1e-3, "v": 1e-3, "g": 3e-3}
+    given = {n: random.standard_normal(E, dtype=np.float32) * np.float32(scale) for n, scale in scales.items()}
+    given["v"] *= given["v"]
+    bank = {name: array.copy() for name, array in given.items()}
+    out = harness.run("adamw", "bf16", in_place="pmv", half_copy=E, **bank, **scalars)
+    for first in range(0, E, 1 << 20):
+        part = slice(first, first + (1 << 20))
+        reference = adamw(*(given[name][part] for name in "pmvg"), SCALARS)
+        for measured in (
+            bounds.elementwise_f32(out["p"][part], reference.p, reference.p_terms),
+            bounds.elementwise_f32(out["m"][part], reference.m, reference.m_terms),
+            bounds.elementwise_f32(out["v"][part], reference.v, ulps=4),
+            bounds.exact_bits(out["half_copy"][part], halves.to_bits(out["p"][part], "bf16")),
+        ):
+            assert measured, f"from {first}: {measured}"

@@ -49,3 +49,9 @@ def test_listing_and_material_are_each_others_inverse(identity: str) -> None:
         material = harness.material(identity, half)
         assert listing_text(Program.decode(material)) == harness.listing(identity, half)
         assert encode_listing(harness.listing(identity, half)) == material
+
+
+def test_no_image_spills_or_adds_atomically() -> None:
+    for image in catalog.IMAGES:
+        used = {i.encoding.mnemonic.split(".")[0] for i in Program.decode(harness.material(image.identity, "f16"))}
+        assert not used & {"LDL", "STL", "RED", "ATOM", "ATOMG", "ATOMS"}, image.identity
