@@ -94,3 +94,15 @@ def assemble(*instructions: str) -> bytes:
 @pytest.fixture
 def assembled() -> Callable[..., bytes]:
     return assemble
+
+
+@pytest.fixture
+def vendor_kernel() -> Callable[[str, str, str], tuple[Kernel, Callable[[Memory], dict[int, bytes]]]]:
+    """`vendor_kernel(variant, source, name)`: a compiled kernel, and what makes its constant banks."""
+
+    def find(variant: str, source: str, name: str) -> tuple[Kernel, Callable[[Memory], dict[int, bytes]]]:
+        cubin = cubin_of(variant, source)
+        kernel = next(k for k in cubin.kernels if k.name == name)
+        return kernel, lambda memory: linked_banks(cubin, kernel, memory)
+
+    return find

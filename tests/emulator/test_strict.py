@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from coppelius.emulator.launch import launch
 from coppelius.emulator.memory import Memory
 from coppelius.emulator.parameters import pack_naturally
 from coppelius.program.listing import parse_listing
+from coppelius.program.program import Program
 
 N = 64
 
@@ -174,3 +177,42 @@ def test_divergent_warps_keep_their_own_time() -> None:
 
 def test_time_is_kept_between_batches() -> None:
     assert _run(GOOD, np.zeros(N, np.uint32), np.zeros(N, np.uint32), batch_threads=64) == []
+
+
+def _mutants(code: bytes) -> Iterator[tuple[str, bytes]]:
+    """The program with one stall cut to a cycle, or one wait left out, for each there is."""
+    instructions = list(Program.decode(code))
+    for i, instruction in enumerate(instructions):
+        control = instruction.control
+        changed = [("wait", replace(control, wait=control.wait & ~(1 << b))) for b in range(6) if control.wait >> b & 1]
+        if control.stall > 1:
+            changed.append(("stall", replace(control, stall=1, keep=True)))
+        for kind, mutant in changed:
+            program = [*instructions[:i], instruction.with_control(mutant), *instructions[i + 1 :]]
+            yield f"{kind} of {i * 16:#x}", Program.of(program).encode()
+
+
+def test_no_broken_schedule_computes_wrong_values_unseen(vendor_kernel: Any, random: np.random.Generator) -> None:
+    """Every mutant of a kernel with loads, stores, shared memory and a barrier; a good share of them is wrong."""
+    kernel, banks = vendor_kernel("newer", "reduce", "transpose_f32")
+    x = random.normal(size=(32, 64)).astype(np.float32)
+
+    def run(code: bytes) -> tuple[bool, int]:
+        out, memory = np.zeros((64, 32), np.float32), Memory()
+        report = launch(
+            code,
+            grid=(2, 1, 1),
+            block=(32, 8, 1),
+            parameters=pack_naturally([out, x, np.int32(32), np.int32(64)], memory),
+            memory=memory,
+            shared_bytes=kernel.shared,
+            constants=banks(memory),
+            mode="strict",
+            collect=True,
+        )
+        return bool((out == x.T).all()), len(report.findings)
+
+    assert run(kernel.code) == (True, 0)
+    results = {name: run(code) for name, code in _mutants(kernel.code)}
+    assert [name for name, (right, findings) in results.items() if not right and not findings] == []
+    assert sum(not right for right, _ in results.values()) > 10
