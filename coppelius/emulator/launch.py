@@ -34,6 +34,8 @@ from coppelius.program.program import Program
 # measured: rows of 128 KiB stay in the second cache level and still drown numpy's cost of a call
 BATCH_THREADS = 32_768
 BATCH_BYTES = 1 << 30
+MODES = frozenset(("fast", "strict"))
+MMA = frozenset(("exact", "fast"))
 # beside memcheck, which is always on
 CHECKS = frozenset(("initcheck",))
 MOST_THREADS = 1024  # published: of a block
@@ -81,22 +83,19 @@ def launch(
     mode: "fast", or "strict" to honour the schedule.  mma: "exact" as Ampere accumulates, or "fast".  checks: more
     sanitizers than memcheck.  limit: steps a batch may take before it counts as endless.
     """
-    if unknown := set(checks) - CHECKS:
-        raise Refusal(f"no check {sorted(unknown)[0]!r}; known: {', '.join(sorted(CHECKS))}")
-    if mode not in ("fast", "strict"):
-        raise Refusal(f"no mode {mode!r}; known: fast, strict")
+    _refuse_unknown("mode", mode, MODES)
+    _refuse_unknown("mma", mma, MMA)
+    for check in checks:
+        _refuse_unknown("check", check, CHECKS)
     started = time.perf_counter()
     program, registers = _decoded(bytes(material), table or sm86())
     threads = _checked(grid, block)
-    chosen = np.arange(grid[0] * grid[1] * grid[2]) if blocks is None else np.asarray(blocks, dtype=np.int64)
-    per_block = -(-threads // 32) * 32
-    bytes_per_block = shared_bytes + per_block * 4 * (registers + 24)
-    capacity = max(1, min(len(chosen), batch_threads // per_block, BATCH_BYTES // bytes_per_block))
+    chosen = _chosen(grid, blocks)
     machine = Machine(
         kernel=kernel,
         grid=grid,
         block=block,
-        capacity=capacity,
+        capacity=_capacity(threads, registers, shared_bytes, batch_threads, len(chosen)),
         registers=registers,
         memory=memory,
         constants=constant_banks(grid, block, parameters, constants or {}),
@@ -106,31 +105,47 @@ def launch(
         lines=lines,
         mma=mma,
     )
-    engine = _engine(mode, machine, program, limit)
-    batches = [chosen[i : i + capacity] for i in range(0, len(chosen), capacity)]
+    engine = (StrictEngine if mode == "strict" else Engine)(machine, program, limit)
+    batches, steps = _run(engine, machine, chosen, "initcheck" in checks)
+    seconds = time.perf_counter() - started
+    issued, found = engine.issued, machine.findings
+    return Report(kernel, mode, mma, len(chosen), threads, batches, steps, issued, seconds, found)
+
+
+def _run(engine: Engine, machine: Machine, chosen: npt.NDArray[np.int64], watched: bool) -> tuple[int, int]:
+    """Batch after batch; (batches, steps)."""
+    starts = range(0, len(chosen), machine.capacity)
     steps = 0
-    for batch in batches:
+    for first in starts:
         engine.steps = 0
-        start = machine.begin(batch)
-        engine.watch = InitCheck(machine) if "initcheck" in checks else None
+        start = machine.begin(chosen[first : first + machine.capacity])
+        engine.watch = InitCheck(machine) if watched else None
         engine.run(start)
         steps += engine.steps
-    return Report(
-        kernel,
-        mode,
-        mma,
-        len(chosen),
-        threads,
-        len(batches),
-        steps,
-        engine.issued,
-        time.perf_counter() - started,
-        machine.findings,
-    )
+    return len(starts), steps
 
 
-def _engine(mode: str, machine: Machine, program: Program, limit: int) -> Engine:
-    return (StrictEngine if mode == "strict" else Engine)(machine, program, limit)
+def _capacity(threads: int, registers: int, shared_bytes: int, batch_threads: int, blocks: int) -> int:
+    """Blocks of a batch: about as many threads as asked for, as far as memory goes."""
+    per_block = -(-threads // 32) * 32
+    bytes_per_block = shared_bytes + per_block * 4 * (registers + 24)
+    return max(1, min(blocks, batch_threads // per_block, BATCH_BYTES // bytes_per_block))
+
+
+def _chosen(grid: Triple, blocks: Sequence[int] | None) -> npt.NDArray[np.int64]:
+    """Linear indices of the blocks to run."""
+    total = grid[0] * grid[1] * grid[2]
+    if blocks is None:
+        return np.arange(total, dtype=np.int64)
+    chosen = np.asarray(blocks, dtype=np.int64)
+    if not len(chosen) or chosen.min() < 0 or chosen.max() >= total:
+        raise Refusal(f"blocks {list(blocks)[:8]}: name at least one, each below the grid's {total}")
+    return chosen
+
+
+def _refuse_unknown(what: str, name: str, known: frozenset[str]) -> None:
+    if name not in known:
+        raise Refusal(f"no {what} {name!r}; known: {', '.join(sorted(known))}")
 
 
 @lru_cache(maxsize=64)

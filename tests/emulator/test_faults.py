@@ -164,6 +164,9 @@ def test_a_mnemonic_without_meaning_is_named(assembled: Assemble, monkeypatch: p
         ({"grid": (0, 1, 1), "block": (32, 1, 1)}, "three positive numbers"),
         ({"grid": (1, 1, 1), "block": (1025, 1, 1)}, "at most 1024"),
         ({"grid": (1, 1, 1), "block": (32, 1, 1), "mode": "quick"}, "known: fast, strict"),
+        ({"grid": (1, 1, 1), "block": (32, 1, 1), "mma": "rough"}, "known: exact, fast"),
+        ({"grid": (1, 1, 1), "block": (32, 1, 1), "checks": ["guess"]}, "known: initcheck"),
+        ({"grid": (4, 1, 1), "block": (32, 1, 1), "blocks": [4]}, "each below the grid's 4"),
     ],
 )
 def test_launches_that_no_card_makes(assembled: Assemble, sizes: dict[str, Any], why: str) -> None:

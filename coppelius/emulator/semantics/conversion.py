@@ -114,7 +114,7 @@ def f2ip(op: Operation) -> Step:
     if op.flag("RELU"):
         raise Refusal(f"{op.encoding.name}: the emulator has no meaning for .RELU ({kind})")
     a, b, c, d = op.float32("A"), op.float32("B"), op.word("C"), op.destination()
-    rounding, ntz, shift = _rounding(op), op.flag("NTZ"), np.uint32(16 * op.field("C.half"))
+    rounding, ntz, shift = _rounding(op), op.flag("NTZ"), np.uint32(16 * op.field("C.half", 0))
     op.ignore(".F32")
 
     def step(g: Group) -> None:
@@ -141,7 +141,7 @@ def i2ip(op: Operation) -> Step:
     kind, clamp = op.suffix("DST"), op.suffix("SAT") == "SAT"
     op.ignore(".S32")
     width, signed = int(kind[1:]), kind[0] == "S"
-    if width < 8 or not clamp or op.field("C.place"):
+    if width < 8 or not clamp or op.field("C.place", 0):
         raise Refusal(f"{op.encoding.name}: the emulator has no meaning for this form")
     a, b, c, d = op.integer("A"), op.integer("B"), op.word("C"), op.destination()
     mask, up = np.uint32((1 << width) - 1), np.uint32(width)
