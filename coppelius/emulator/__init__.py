@@ -5,16 +5,17 @@
     memory      Memory: buffers at addresses with known bounds, numpy arrays in place
     machine     the state: registers, predicates, shared and local memory, special registers
     group       which warps and lanes stand at one place of the program
-    engine      runs the groups: lowest place first, branches, reconvergence, barriers, step limit
-    operation   one decoded instruction: readers and writers of its operands by the row's slots
-    access      rows of the register files read and written
+    engine      runs the groups: lowest place first, branches, step limit;  barriers: who may go on
+    operation   one decoded instruction: its operands by the row's slots;  access: rows of the register files
     registry    @executes("FADD"): the meaning of each mnemonic
     semantics/  those meanings, file for file with isa/forms
     numerics/   the arithmetic itself, on arrays of bit patterns
+    spaces      loads and stores of each space, memcheck
     strict      the schedule honoured: when a result lands, when a source is read;  flight: what is under way
-    spaces      loads and stores by space, memcheck;  barriers: who may go on
+    initcheck   undefined values followed to where they decide something or get out
     faults      Finding, Fault
 
 Limits: batches of blocks run one after another, so blocks that wait for each other in both directions
-never finish; textures, surfaces and clusters are absent.
+never finish; textures, surfaces, sparse products and bindless constants are absent; racecheck and
+synccheck are still to come.
 """
