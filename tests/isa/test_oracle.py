@@ -205,10 +205,11 @@ def test_a_flipped_bit_is_refused_or_prints_alike() -> None:
 
 @pytest.mark.slow
 def test_every_flipped_bit_of_every_row() -> None:
-    for encoding in sm86().encodings:
-        words = np.concatenate([random_words(encoding, seeded(encoding, 2), 4), make_words(encoding, [{}])])
-        found = differences(flips(words), parse_each=3)
-        assert not found, report(found)
+    found = []
+    for some in (sm86().encodings[at : at + 60] for at in range(0, len(sm86().encodings), 60)):
+        words = np.concatenate([random_words(e, seeded(e, 2), 4) for e in some] + [make_words(e, [{}]) for e in some])
+        found += differences(flips(words), parse_each=9)
+    assert not found, report(found)
 
 
 def test_compiled_kernels_are_handled_whole(cuda_cubins: list[Path]) -> None:
