@@ -11,7 +11,8 @@ scale and width out of the text with it; braces then say them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from coppelius.isa import literals
 from coppelius.isa.bits import Bits, Field
@@ -85,7 +86,15 @@ class AddressOperand(Slot):
             span = 2 if descriptor is not None else uniform_span
             self.accesses += (Access(name, "UR", self._uniform[0].name, READ, span),)
         self.hidden = self._braces()
-        self._text = lru_text(self._compose)
+
+    @cached_property
+    def _text(self) -> Callable[..., str]:
+        return lru_text(self._compose)
+
+    @property
+    def _zero(self) -> int:
+        """The index of URZ."""
+        return self._uniform[0].high if self._uniform else URZ_INDEX
 
     def _braces(self) -> tuple[Hidden, ...]:
         """What the text of this operand leaves out, for the row to list."""
@@ -101,7 +110,7 @@ class AddressOperand(Slot):
     def _compose(self, base: int, offset: int, uniform: int, scale: int, shown: int, extend: int) -> str:
         name = "RZ" if base == RZ_INDEX else f"R{base}"
         if self._descriptor:
-            head = f"desc[{_uniform_name(uniform)}]" if shown else ""
+            head = f"desc[{_uniform_name(uniform, self._zero)}]" if shown else ""
             return f"{head}[{name}{self.suffix}{'+' + hexadecimal(offset) if offset else ''}]"
         if base == RZ_INDEX and not self._uniform:
             if not self.signed_alone:
@@ -110,7 +119,7 @@ class AddressOperand(Slot):
         suffix = self.extends[1][extend] if self.extends else _SCALES[scale]
         parts = [name + suffix] if base != RZ_INDEX or (scale and not self.extends) else []
         if self._uniform:
-            parts.append(_uniform_name(uniform))
+            parts.append(_uniform_name(uniform, self._zero))
         if offset:
             parts.append(hexadecimal(offset))
         return f"[{'+'.join(parts)}]"
@@ -146,7 +155,7 @@ class AddressOperand(Slot):
             values[self._shown[0].name] = int(bool(match["descriptor"]))
         register = match["uniform"] or match["descriptor"]
         if register and self._uniform:
-            values[self._uniform[0].name] = URZ_INDEX if register == "URZ" else int(register[2:])
+            values[self._uniform[0].name] = self._zero if register == "URZ" else int(register[2:])
         return values if all(f.admits(values[f.name]) for f in self.fields if f.name in values) else None
 
     def accept(self, value: object) -> Values | None:
@@ -168,8 +177,8 @@ class AddressOperand(Slot):
         return values
 
 
-def _uniform_name(index: int) -> str:
-    return "URZ" if index == URZ_INDEX else f"UR{index}"
+def _uniform_name(index: int, zero: int) -> str:
+    return "URZ" if index == zero else f"UR{index}"
 
 
 class ConstantAddress(Slot):
@@ -190,10 +199,17 @@ class ConstantAddress(Slot):
         self.accesses: tuple[Access, ...] = (Access(name, "R", self.base.name, READ),)
         if self.uniform is not None:
             self.accesses += (Access(name, "UR", self.uniform.name, READ, 2),)
-        self._text = lru_text(self._compose)
+
+    @cached_property
+    def _text(self) -> Callable[..., str]:
+        return lru_text(self._compose)
+
+    @property
+    def _zero(self) -> int:
+        return URZ_INDEX if self.uniform is None else self.uniform.high
 
     def _compose(self, base: int, offset: int, place: int) -> str:
-        head = f"c[{place:#x}]" if self.bank is not None else f"cx[{_uniform_name(place)}]"
+        head = f"c[{place:#x}]" if self.bank is not None else f"cx[{_uniform_name(place, self._zero)}]"
         if base == RZ_INDEX and self.bank is None:
             return f"{head}[{offset & 0xFFFF:#x}]"
         if base == RZ_INDEX:
@@ -221,7 +237,7 @@ class ConstantAddress(Slot):
         if self.bank is not None:
             values[self.bank.name] = int(match[1], 16)
         if self.uniform is not None:
-            values[self.uniform.name] = URZ_INDEX if match[2] == "Z" else int(match[2])
+            values[self.uniform.name] = self._zero if match[2] == "Z" else int(match[2])
         return values if all(f.admits(values[f.name]) for f in self.fields) else None
 
     def accept(self, value: object) -> Values | None:

@@ -19,14 +19,6 @@ _TEXT = re.compile(
 )
 
 
-def _name(index: int) -> str:
-    return "URZ" if index == URZ_INDEX else f"UR{index}"
-
-
-def _number(text: str) -> int:
-    return URZ_INDEX if text == "Z" else int(text)
-
-
 class UniformConstant(Slot):
     """One of the three shapes: neither, `index` or `pair` is where a uniform register lies."""
 
@@ -44,12 +36,20 @@ class UniformConstant(Slot):
     def render(self, columns: Columns) -> list[str]:
         return [self._compose(*key) for key in zip(*(columns[f.name] for f in self.fields), strict=True)]
 
+    @property
+    def _zero(self) -> int:
+        place = self.index or self.pair
+        return URZ_INDEX if place is None else place.high
+
+    def _name(self, index: int) -> str:
+        return "URZ" if index == self._zero else f"UR{index}"
+
     def _compose(self, offset: int, place: int, index: int | None = None) -> str:
         text = f"-{-offset:#x}" if offset < 0 else f"{offset:#x}"
         if self.pair is not None:
-            return f"cx[{_name(place)}][{text}]"
+            return f"cx[{self._name(place)}][{text}]"
         if index is not None:
-            text = f"{_name(index)}+{text}" if offset else _name(index)
+            text = f"{self._name(index)}+{text}" if offset else self._name(index)
         return f"c[{place:#x}][{text}]"
 
     def parse(self, text: str) -> Values | None:
@@ -60,9 +60,9 @@ class UniformConstant(Slot):
         if self.bank is not None:
             values[self.bank.name] = int(match["bank"], 16)
         if self.index is not None:
-            values[self.index.name] = _number(match["index"])
+            values[self.index.name] = self._zero if match["index"] == "Z" else int(match["index"])
         if self.pair is not None:
-            values[self.pair.name] = _number(match["pair"])
+            values[self.pair.name] = self._zero if match["pair"] == "Z" else int(match["pair"])
         return values if all(f.admits(values[f.name]) for f in self.fields) else None
 
     def accept(self, value: object) -> Values | None:

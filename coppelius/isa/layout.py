@@ -124,8 +124,8 @@ def _alignments(encoding: Encoding) -> Iterator[tuple[int, int, int, _Span]]:
     for access in encoding.accesses:
         if access.width == 1 or access.space not in ("R", "UR"):
             continue
-        zero = 255 if access.space == "R" else 63
         column = encoding.column[access.field]
+        zero = (1 << (encoding.fields[column].width - access.shift)) - 1  # RZ or URZ
         if isinstance(access.width, int):
             yield column, access.shift, zero, access.width
         else:

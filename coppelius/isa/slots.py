@@ -300,10 +300,10 @@ class UniformRegister(Modified):
         suffix: str = "",
         optional: bool = False,
     ) -> None:
-        self.zero = (1 << place.width) - 1
+        zero = (1 << place.width) - 1
         super().__init__(
             name,
-            Field(name, place, default=self.zero),
+            Field(name, place, default=zero),
             negate=negate,
             absolute=absolute,
             half=half,
@@ -312,8 +312,13 @@ class UniformRegister(Modified):
             tail=tail,
             suffix=suffix,
         )
-        self.absent = {name: self.zero} if optional else None
+        self.absent = {name: zero} if optional else None
         self.accesses = (Access(name, "UR", name, mode, width),)
+
+    @property
+    def zero(self) -> int:
+        """The index of URZ."""
+        return (1 << self.place.width) - 1
 
     def bare(self, index: int) -> str:
         if index == self.zero:
