@@ -54,8 +54,8 @@ def ulp(values: ArrayLike, half: str) -> Floats:
 def round_half(values: ArrayLike, half: str) -> Floats:
     """The nearest halves as float64, ties to even."""
     form = format_of(half)
-    wide = np.asarray(values, np.float64)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # signalling NaN among the values
+        wide = np.asarray(values, np.float64)
         unit = spacing(np.where(np.isfinite(wide), wide, 0.0), form)
         # a power of two scales exactly, and rint rounds ties to even
         rounded = np.rint(wide / unit) * unit
