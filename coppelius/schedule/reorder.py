@@ -7,8 +7,9 @@ by nothing whose result depends on the other threads of the warp (uniform regist
 Blocks keep their places and a block's last branch stays last, so that targets stay right.
 
 Classical list scheduling, once for each of the cycle model's memory figures; a block takes the order that the
-estimate likes best, its own included.  It works on placed registers, so register demand cannot change;
-software-pipelined loops are another way to get an order, and would enter here as one more candidate.
+estimate likes best, its own included.  With placed registers their number cannot change; before they are placed, a
+`Budget` bounds how many are live at once.  Software-pipelined loops are another way to get an order, and would enter
+here as one more candidate.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from coppelius.program.cycles import MEMORY_CYCLES, Pipes, operand_cycles, resul
 from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
 from coppelius.schedule.operation import PROMPT_NEED, RAW_NEED, WAR_NEED, WAW_NEED, Operation
+from coppelius.schedule.pressure import Budget, Pressure
 
 # spaces of memory that an access may touch; WARP is what depends on which threads run together
 GLOBAL, SHARED_SPACE, LOCAL, WARP = 1, 2, 4, 8
@@ -95,14 +97,21 @@ class Graph:
 class Blocks:
     """The blocks of a program and what ordering them needs."""
 
-    def __init__(self, rows: Sequence[Instruction], operations: Sequence[Operation], pins: Sequence[Mapping[str, int]]):
-        self.rows, self.operations = rows, operations
+    def __init__(
+        self,
+        rows: Sequence[Instruction],
+        operations: Sequence[Operation],
+        pins: Sequence[Mapping[str, int]],
+        budget: Budget | None,
+    ) -> None:
+        self.rows, self.operations, self.budget = rows, operations, budget
+        self.results = {memory: self._results(memory) for memory in MEMORY_CYCLES}
         self.access = [access_of(row, pin) for row, pin in zip(rows, pins, strict=True)]
         self.operands = [
             operand_cycles(r.encoding, r.values) if op.late else 0 for r, op in zip(rows, operations, strict=True)
         ]
 
-    def results(self, memory: int) -> list[int]:
+    def _results(self, memory: int) -> list[int]:
         """Cycles until each variable-latency result, 0 for the others."""
         pairs = zip(self.rows, self.operations, strict=True)
         return [result_cycles(r.encoding, r.values, memory) if op.results else 0 for r, op in pairs]
@@ -113,7 +122,7 @@ class Blocks:
         if len(original) < 3 or any(self.operations[i].kind in _POSITIONS for i in original):
             return original
         orders = [original]
-        graphs = {memory: self._graph(block, self.results(memory)) for memory in MEMORY_CYCLES}
+        graphs = {memory: self._graph(block, self.results[memory]) for memory in MEMORY_CYCLES}
         orders += [self._listed(block, graph) for graph in graphs.values()]
         base = [self._length(block, graph, original) for graph in graphs.values()]
 
@@ -121,7 +130,18 @@ class Blocks:
             lengths = (self._length(block, graph, order) for graph in graphs.values())
             return sum(length / max(own, 1) for length, own in zip(lengths, base, strict=True))
 
-        return min(orders, key=cost)
+        return min((order for order in orders if self._fits(block, order, original)), key=cost)
+
+    def _fits(self, block: Block, order: list[int], original: list[int]) -> bool:
+        """Whether no more registers are live than the budget allows, or than in the block's own order."""
+        if self.budget is None or order is original:
+            return True
+        return self._peak(block, order) <= max(self.budget.registers, self._peak(block, original))
+
+    def _peak(self, block: Block, order: list[int]) -> int:
+        assert self.budget is not None
+        pressure = Pressure(self.operations, block, self.budget)
+        return max(pressure.issue(i) for i in order)
 
     def _graph(self, block: Block, results: Sequence[int]) -> Graph:
         """Dependences with their cycles; the last instruction of a block that ends in a branch follows all."""
@@ -196,14 +216,22 @@ class Blocks:
         ready_at = [0] * len(missing)
         ready = [i for i, count in enumerate(missing) if not count]
         pipes = Pipes()
+        pressure = None if self.budget is None else Pressure(self.operations, block, self.budget)
         time = 0
         order = []
+
+        def rank(i: int) -> tuple[int, int, int, int]:
+            over = 0 if pressure is None else pressure.over(block.start + i)
+            return over, max(time, ready_at[i], self._free(pipes, block, i)), -heights[i], i
+
         while ready:
-            choice = min(ready, key=lambda i: (max(time, ready_at[i], self._free(pipes, block, i)), -heights[i], i))
+            choice = min(ready, key=rank)
             time = max(time, ready_at[choice], self._free(pipes, block, choice))
             op = self.operations[block.start + choice]
             pipes.issue(op.pipes, op.taken, time)
             ready.remove(choice)
+            if pressure is not None:
+                pressure.issue(block.start + choice)
             order.append(block.start + choice)
             for j in graph.before[choice]:
                 ready_at[j] = max(ready_at[j], time + graph.after[j][choice])
@@ -238,7 +266,8 @@ def ordered(
     operations: Sequence[Operation],
     blocks: Sequence[Block],
     pins: Sequence[Mapping[str, int]],
+    budget: Budget | None = None,
 ) -> list[int]:
-    """The old ordinals in their new order, blocks in place."""
-    all_blocks = Blocks(rows, operations, pins)
+    """The old ordinals in their new order, blocks in place; registers may be placed ones or virtual."""
+    all_blocks = Blocks(rows, operations, pins, budget)
     return [i for block in blocks for i in all_blocks.order(block)]

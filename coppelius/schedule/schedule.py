@@ -36,12 +36,12 @@ def schedule(program: Program, pins: Pins, *, reorder: bool = False) -> tuple[Pr
     if order == list(range(len(program))):
         return own
     other, step = _scheduled(moved, [pins[i] for i in order])
-    if not _is_quicker(other, own[0]):
+    if not is_quicker(other, own[0]):
         return own
     return other, [order[i] for i in step]
 
 
-def _is_quicker(program: Program, than: Program) -> bool:
+def is_quicker(program: Program, than: Program) -> bool:
     """Whether the model finds it quicker somewhere and slower nowhere: either trace, either memory figure."""
     shares = [
         modelled_cycles(program, trace(program), memory=memory) / modelled_cycles(than, trace(than), memory=memory)

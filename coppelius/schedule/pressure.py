@@ -1,0 +1,62 @@
+"""How many general registers are live at once, in whatever order a block's instructions issue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coppelius.program.flow import Block
+from coppelius.schedule.operation import SPACES, Operation
+
+_END = SPACES["UR"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """General registers that may be live at once; by block start, those live before the block and after it."""
+
+    registers: int
+    before: Mapping[int, frozenset[int]]
+    after: Mapping[int, frozenset[int]]
+
+
+class Pressure:
+    """The registers live along one block."""
+
+    def __init__(self, operations: Sequence[Operation], block: Block, budget: Budget) -> None:
+        self.operations = operations
+        self.registers = budget.registers
+        self.live = set(budget.before[block.start])
+        self.after = budget.after[block.start]
+        self.readers: Counter[int] = Counter()
+        for op in operations[block.start : block.end]:
+            self.readers.update(_read(op))
+
+    def over(self, i: int) -> int:
+        """Registers over the budget once instruction i has issued."""
+        written = _written(self.operations[i])
+        left = len(self.live) + len(written - self.live) - len(self._ended(i) - written)
+        return max(0, left - self.registers)
+
+    def issue(self, i: int) -> int:
+        """Instruction i issues; how many are live then, operands and results both."""
+        written, ended = _written(self.operations[i]), self._ended(i)
+        self.live |= written
+        most = len(self.live)
+        self.readers.subtract(_read(self.operations[i]))
+        self.live -= {key for key in ended | written if not self.readers[key] and key not in self.after}
+        return most
+
+    def _ended(self, i: int) -> set[int]:
+        """Registers that nothing reads after instruction i."""
+        keys = _read(self.operations[i]) & self.live
+        return {key for key in keys if self.readers[key] == 1 and key not in self.after}
+
+
+def _read(op: Operation) -> set[int]:
+    return {key for key, _ in op.reads if key < _END}
+
+
+def _written(op: Operation) -> set[int]:
+    return {key for key, *_ in op.writes if key < _END}
