@@ -1,13 +1,15 @@
-"""How lanes' addresses join: no request moves more sectors than its bytes fill, none waits for a shared bank.
+"""How warps touch memory: whole 32-byte sectors of global memory, each bank of shared memory once.
 
-A warp's request to global memory moves whole sectors of 32 bytes.  Shared memory has 32 banks of four bytes;
-accesses of 64 and 128 bits are served by halves and quarters of the warp, each at once where no bank holds
-two different words of it (published).
+Measured in the emulator on the first block of each image, which is whole.  A warp's access that needs n
+distinct bytes fetches at least ceil(n / 32) sectors; the few instructions that fetch more are named here
+with their reason.  Shared memory serves 128 bytes at a time, one word a bank.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
 
+import harness
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -15,83 +17,81 @@ from test_strict import memory_after
 
 from coppelius import catalog
 from coppelius.emulator import spaces
+from coppelius.emulator.group import Group
+from coppelius.emulator.operation import Operation
 
-SECTOR, BANKS = 32, 32
-# one logit of each row: they are 49,152 bytes apart
-SCATTERED = {"loss-target-gather"}
-# operands in the tensor core's layout are their kernels' own matter
-IMAGES = [i for i in catalog.IMAGES if not i.identity.startswith(("attention-", "tiled-"))]
+SECTOR, ROUND, BANKS = 32, 128, 32
+# rows lie far apart, and each thread has one of its own
+SCATTERED = {("loss-target-gather", "LDG"): 32}
+
+Counts = dict[tuple[str, int, str], list[int]]
 
 
-class Request(NamedTuple):
-    """One access of one warp: the addresses of its active lanes."""
+def warps(g: Group, flat: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The active lanes' addresses, a warp at a time."""
+    active = np.ones((g.count, 32), bool) if g.mask is None else g.mask
+    ends = np.cumsum(active.sum(axis=1))
+    for part in np.split(flat, ends[:-1]):
+        if len(part):
+            yield part.astype(np.int64)
 
-    text: str
-    space: str
-    size: int
-    addresses: NDArray[np.uint64]
 
-    @property
-    def bytes(self) -> int:
-        """Different bytes asked for."""
-        return len(np.unique(self.addresses)) * self.size
+def sectors(addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+    """(sectors fetched, the fewest that hold so many bytes)."""
+    every = np.unique(addresses[:, None] + np.arange(size))
+    return len(np.unique(every // SECTOR)), -(-len(every) // SECTOR)
 
-    @property
-    def sectors(self) -> int:
-        """Sectors moved."""
-        return len(np.unique(self.addresses // np.uint64(SECTOR)))
 
-    @property
-    def conflicts(self) -> int:
-        """How often shared memory serves it beyond once for each part of the warp."""
-        lanes = 32 * 4 // max(self.size, 4)
-        words = self.addresses[:, None] // np.uint64(4) + np.arange(max(1, self.size // 4), dtype=np.uint64)
-        parts = [np.unique(words[at : at + lanes]) for at in range(0, len(words), lanes)]
-        return sum(int(np.bincount((part % np.uint64(BANKS)).astype(int)).max()) - 1 for part in parts)
+def rounds(addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+    """(rounds that shared memory takes, the fewest): lanes go together as long as they fill 128 bytes."""
+    taken = fewest = 0
+    for at in range(0, len(addresses), ROUND // size if size > 4 else 32):
+        part = addresses[at : at + (ROUND // size if size > 4 else 32)]
+        words = np.unique(part[:, None] + np.arange(0, max(size, 4), 4)) // 4
+        taken += int(np.bincount(np.unique(words) % BANKS).max())
+        fewest += 1
+    return taken, fewest
+
+
+def _spy(real: Any, found: Counts, space: str, measure: Any) -> Any:
+    def spy(op: Operation, g: Group, flat: Any, size: int, *rest: Any) -> Any:
+        for addresses in warps(g, flat):
+            taken, fewest = measure(addresses, size)
+            row = found[space, op.ordinal, op.mnemonic]
+            row[0], row[1] = row[0] + taken, row[1] + fewest
+        return real(op, g, flat, size, *rest)
+
+    return spy
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """Every request of the launches that follow."""
-    seen: list[Request] = []
-
-    def noting(access: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(op: Any, space: str, g: Any, address: Any, size: int, *more: Any) -> Any:
-            for lanes, active in zip(np.broadcast_to(address, (g.count, 32)), g.active, strict=True):
-                if active.any():
-                    seen.append(Request(op.mnemonic, space, size, lanes[active].astype(np.uint64)))
-            return access(op, space, g, address, size, *more)
-
-        return noted
-
-    monkeypatch.setattr(spaces, "load", noting(spaces.load))
-    monkeypatch.setattr(spaces, "store", noting(spaces.store))
-    return seen
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
+    """(space, place, instruction) -> [taken, fewest], filled as kernels run."""
+    found: Counts = defaultdict(lambda: [0, 0])
+    for table in (spaces._LOADERS, spaces._STORERS):
+        for space, measure in (("global", sectors), ("shared", rounds)):
+            monkeypatch.setitem(table, space, _spy(table[space], found, space, measure))
+    return found
 
 
-@pytest.mark.parametrize("image", IMAGES, ids=[i.identity for i in IMAGES])
-def test_sectors_are_whole_and_banks_are_free(image: catalog.Image, requests: list[Request]) -> None:
-    memory_after(image, "bf16", "fast")
-    assert requests
-    wasteful = {
-        f"{r.text}: {r.sectors} sectors for {r.bytes} bytes"
-        for r in requests
-        if r.space == "global" and r.sectors > -(-r.bytes // SECTOR)
-    }
-    crowded = {f"{r.text}: {r.conflicts} conflicts" for r in requests if r.space == "shared" and r.conflicts}
-    assert bool(wasteful) == (image.identity in SCATTERED), wasteful
-    assert not crowded
-    assert not any(r.space == "local" for r in requests)
+@pytest.mark.parametrize("image", catalog.IMAGES, ids=[i.identity for i in catalog.IMAGES])
+def test_no_sector_is_fetched_in_part_and_no_bank_twice(image: catalog.Image, counts: Counts) -> None:
+    memory_after(image, harness.HALVES[0], "fast", blocks=[0])
+    assert counts
+    wasteful = [
+        f"{space}+{16 * place:#x} {mnemonic}: {taken} for {fewest}"
+        for (space, place, mnemonic), (taken, fewest) in sorted(counts.items())
+        if taken > fewest * SCATTERED.get((image.identity, mnemonic), 1)
+    ]
+    assert not wasteful, "\n".join(wasteful)
 
 
-def test_a_request_knows_its_sectors_and_conflicts() -> None:
-    lanes = np.arange(32, dtype=np.uint64)
-    assert Request("LDG", "global", 4, 4 * lanes).sectors == 4
-    assert Request("LDG", "global", 4, 32 * lanes).sectors == 32
-    assert Request("LDG", "global", 16, 16 * lanes + np.uint64(16)).sectors == 17
-    assert Request("LDS", "shared", 4, 4 * lanes).conflicts == 0
-    assert Request("LDS", "shared", 4, 8 * lanes).conflicts == 1
-    assert Request("LDS", "shared", 4, 128 * lanes).conflicts == 31
-    assert Request("LDS", "shared", 4, 0 * lanes).conflicts == 0
-    assert Request("LDS", "shared", 16, 16 * lanes).conflicts == 0
-    assert Request("LDS", "shared", 16, 32 * lanes).conflicts == 4
+def test_the_measures_see_waste() -> None:
+    lanes = np.arange(32, dtype=np.int64)
+    assert sectors(4 * lanes, 4) == (4, 4)
+    assert sectors(64 * lanes, 4) == (32, 4)
+    assert sectors(0 * lanes, 4) == (1, 1)
+    assert rounds(4 * lanes, 4) == (1, 1)
+    assert rounds(128 * lanes, 4) == (32, 1)
+    assert rounds(16 * lanes, 16) == (4, 4)
+    assert rounds(64 * lanes, 16) == (16, 4)

@@ -4,6 +4,7 @@ Strict mode lands each result as late as the schedule permits and reports a read
 this holds stalls, barriers and late reads of what is really executed, loops and tails included.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import harness
@@ -41,8 +42,10 @@ def buffers(image: catalog.Image) -> dict[str, NDArray[Any]]:
     return out
 
 
-def memory_after(image: catalog.Image, half: str, mode: str) -> dict[str, NDArray[Any]]:
-    """Every buffer after a few blocks: the first, the last, and one inside."""
+def memory_after(
+    image: catalog.Image, half: str, mode: str, *, blocks: Sequence[int] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Every buffer after a few blocks: if not said, the first, the last, and one inside."""
     memory, arrays = Memory(), buffers(image)
     values = []
     for parameter in image.parameters:
@@ -60,7 +63,7 @@ def memory_after(image: catalog.Image, half: str, mode: str) -> dict[str, NDArra
         parameters=pack_parameters(rows, values, memory),
         memory=memory,
         shared_bytes=image.shared_bytes,
-        blocks=sorted({0, last // 3, last}),
+        blocks=sorted({0, last // 3, last}) if blocks is None else blocks,
         mode=mode,
         kernel=image.identity,
     )
