@@ -34,6 +34,9 @@ def parse(table: Table, text: str, address: int = 0) -> Parsed:
     Refuses by name text that is not exactly what the printer would write for the result.
     """
     line = " ".join(text.split())
+    known = _KNOWN.get((table.target, line))
+    if known is not None:
+        return known[0], list(known[1])
     match = _LINE.match(line)
     if not match:
         raise Refusal(f"{text!r} is no instruction")
@@ -47,8 +50,22 @@ def parse(table: Table, text: str, address: int = 0) -> Parsed:
         if values is None:
             continue
         if _reads_back(encoding, values, line, address):
+            _remember(table, line, encoding, values)
             return encoding, values
     raise Refusal(f"{mnemonic}: no form takes ({operands}); forms: {_shapes(ways)}")
+
+
+# texts that mean the same at every address: programs repeat them, and the steps of a build read each again
+_KNOWN: dict[tuple[str, str], tuple[Encoding, tuple[int, ...]]] = {}
+_KNOWN_LIMIT = 200_000
+
+
+def _remember(table: Table, line: str, encoding: Encoding, values: list[int]) -> None:
+    if any(isinstance(slot, Label_) for slot in encoding.operands):
+        return
+    if len(_KNOWN) >= _KNOWN_LIMIT:
+        _KNOWN.clear()
+    _KNOWN[table.target, line] = encoding, tuple(values)
 
 
 def _reads_back(encoding: Encoding, values: list[int], line: str, address: int) -> bool:

@@ -9,6 +9,8 @@ programs have equal listings, byte for byte.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from coppelius.isa.control import control_text, parse_control
 from coppelius.isa.parser import parse
 from coppelius.isa.printer import texts
@@ -57,6 +59,9 @@ def _table(lines: list[str]) -> Table:
 
 
 def _parse_line(table: Table, line: str, address: int) -> Instruction:
-    control = parse_control(line[:_CONTROL_WIDTH])
+    control = _control(line[:_CONTROL_WIDTH])
     encoding, values = parse(table, line[_CONTROL_WIDTH:].strip(), address)
     return Instruction(encoding, tuple(values)).with_control(control)
+
+
+_control = lru_cache(maxsize=65536)(parse_control)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -148,7 +149,10 @@ class Program:
 
     def targets(self) -> list[int | None]:
         """Each instruction's branch target as an ordinal, None where it has none; may lie outside the program."""
-        return [branch_target(i, ordinal) for ordinal, i in enumerate(self)]
+        out: list[int | None] = [None] * len(self)
+        for ordinal in np.flatnonzero(np.isin(self.uids, _branches(self.table))).tolist():
+            out[ordinal] = branch_target(self[ordinal], ordinal)
+        return out
 
     def _refuse_wild_branches(self) -> None:
         for ordinal, target in enumerate(self.targets()):
@@ -157,6 +161,13 @@ class Program:
                     f"instruction {ordinal} ({self[ordinal].encoding.mnemonic}) branches to {target * WORD_BYTES:#x}, "
                     f"outside the program's {len(self) * WORD_BYTES:#x} bytes"
                 )
+
+
+@cache
+def _branches(table: Table) -> Uids:
+    """The encodings that hold a branch target."""
+    found = [e.uid for e in table.encodings if any(isinstance(s, Label_) for s in e.operands)]
+    return np.array(found, dtype=np.int16)
 
 
 def branch_target(instruction: Instruction, ordinal: int) -> int | None:
