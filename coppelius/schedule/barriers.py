@@ -21,12 +21,16 @@ from coppelius.isa.control import BARRIERS, NO_BARRIER
 from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
 from coppelius.schedule.estimate import Estimate
-from coppelius.schedule.operation import Operation
+from coppelius.schedule.operation import NO_QUEUE, Operation
 from coppelius.schedule.sharing import Sharing
 
 Pins = Sequence[Mapping[str, int]]
 Settle = Callable[[int, "Flight"], tuple[int, int]]
 RESULT, OPERANDS = 0, 1
+# (producer, result or operands) -> who waits
+Waiters = dict[tuple[int, int], list[int]]
+# scoreboard, count, set of scoreboards
+Counted = tuple[int, int, int]
 
 
 @dataclass
@@ -161,9 +165,28 @@ def assign(
     """Barriers and waits of each instruction; what `pins` fix stays as it is."""
     flow = Flow(operations, blocks)
     needs = _needs(flow)
-    out = _allocate(flow, rows, needs, pins)
-    _place_waits(flow, out, pins)
-    return out
+    counted = [_counted(row, op) for row, op in zip(rows, operations, strict=True)]
+    waiters: Waiters = {}
+    for i, both in enumerate(needs):
+        for kind in (RESULT, OPERANDS):
+            for p in ones(both[kind]):
+                waiters.setdefault((p, kind), []).append(i)
+    estimate = Estimate(operations, blocks, rows, needs)
+    while True:
+        out = _allocate(flow, estimate, waiters, counted, pins)
+        missed = _place_waits(flow, out, counted, pins)
+        if not missed:
+            return out
+        # sharing made an earlier wait do for the one that had covered these
+        for work, waiting in missed.items():
+            waiters[work] = sorted({*waiters.get(work, ()), *waiting})
+
+
+def _counted(row: Instruction, op: Operation) -> tuple[int, int, int] | None:
+    """(scoreboard, count it may keep, scoreboards that must be zero) of a DEPBAR."""
+    if op.kind != "DEPBAR" or op.never:
+        return None
+    return row.get("scoreboard", -1), row.get("count"), row.get("set")
 
 
 def _needs(flow: Flow) -> list[tuple[int, int]]:
@@ -200,37 +223,25 @@ def _uncovered(flow: Flow, i: int, results: int, operands: int) -> tuple[int, in
     return kept_results, kept_operands
 
 
-def _group_scoreboard(flow: Flow, rows: Sequence[Instruction], pins: Pins) -> int:
-    """What LDGDEPBAR raises: the scoreboard that counted waits name, which then nothing else may raise."""
-    groups = [i for i, op in enumerate(flow.operations) if op.kind == "LDGDEPBAR"]
-    if not groups:
-        return NO_BARRIER
-    pinned = [pins[i]["write_barrier"] for i in groups if "write_barrier" in pins[i]]
-    counted = (row for row, op in zip(rows, flow.operations, strict=True) if op.kind == "DEPBAR")
-    named = [row["scoreboard"] for row in counted if "scoreboard" in row.encoding.column]
-    return (pinned or named or [0])[0]
-
-
-def _allocate(flow: Flow, rows: Sequence[Instruction], needs: list[tuple[int, int]], pins: Pins) -> Assignment:
-    count = len(rows)
+def _allocate(
+    flow: Flow, estimate: Estimate, waiters: Waiters, counted: Sequence[Counted | None], pins: Pins
+) -> Assignment:
+    count = len(flow.operations)
     out = Assignment([NO_BARRIER] * count, [NO_BARRIER] * count, [0] * count)
     columns = (out.write, out.read)
-    waiters: dict[tuple[int, int], list[int]] = {}
-    for i, both in enumerate(needs):
-        for kind in (RESULT, OPERANDS):
-            for p in ones(both[kind]):
-                waiters.setdefault((p, kind), []).append(i)
-    groups = _group_scoreboard(flow, rows, pins)
+    named = [c[0] for c in counted if c is not None and c[0] >= 0]
+    groups = [i for i, op in enumerate(flow.operations) if op.kind == "LDGDEPBAR"]
     fixed: dict[tuple[int, int], int] = {}
-    for i, (op, pin) in enumerate(zip(flow.operations, pins, strict=True)):
-        if op.kind == "LDGDEPBAR":
-            out.write[i] = groups
+    for i in groups:
+        # a group raises what counted waits name
+        out.write[i] = named[0] if named else 0
+    for i, pin in enumerate(pins):
         for kind, name in enumerate(("write_barrier", "read_barrier")):
             if name in pin:
-                columns[kind][i] = pin[name]
-                fixed[i, kind] = pin[name]
-    estimate = Estimate(flow.operations, flow.blocks, rows, needs)
-    boards = [b for b in range(BARRIERS) if b != groups]
+                columns[kind][i] = fixed[i, kind] = pin[name]
+    # what is counted nothing else may raise
+    reserved = {out.write[i] for i in groups} | (set(named) & set(fixed.values()))
+    boards = [b for b in range(BARRIERS) if b not in reserved] or list(range(BARRIERS))
     for (i, kind), board in Sharing(estimate, waiters, fixed, boards).run().items():
         columns[kind][i] = board
     for i in range(count):
@@ -240,32 +251,71 @@ def _allocate(flow: Flow, rows: Sequence[Instruction], needs: list[tuple[int, in
     return out
 
 
-def _place_waits(flow: Flow, out: Assignment, pins: Pins) -> None:
+class _Waits:
     """Waits over the graph, knowing that a scoreboard at zero finishes all that raised it."""
-    on = [[0, 0] for _ in range(BARRIERS)]
-    for i in range(len(flow.operations)):
-        if out.write[i] != NO_BARRIER:
-            on[out.write[i]][RESULT] |= 1 << i
-        if out.read[i] != NO_BARRIER:
-            on[out.read[i]][OPERANDS] |= 1 << i
 
-    def settle(i: int, flight: Flight) -> tuple[int, int]:
-        mask = pins[i].get("wait", -1)
-        if mask < 0:
-            mask = 0
-            results, operands = _uncovered(flow, i, *flow.conflicts(i, flight))
-            for p in ones(results | operands):
-                board = out.write[p] if results >> p & 1 or out.read[p] == NO_BARRIER else out.read[p]
-                mask |= 0 if board == NO_BARRIER else 1 << board
-        out.wait[i] = mask
+    def __init__(self, flow: Flow, out: Assignment, counted: Sequence[Counted | None], pins: Pins) -> None:
+        self.flow, self.out, self.counted, self.pins = flow, out, counted, pins
+        self.on = [[0, 0] for _ in range(BARRIERS)]
+        self.missed: dict[tuple[int, int], set[int]] = {}
+        for i in range(len(pins)):
+            for kind, column in enumerate((out.write, out.read)):
+                if column[i] != NO_BARRIER:
+                    self.on[column[i]][kind] |= 1 << i
+
+    def settle(self, i: int, flight: Flight) -> tuple[int, int]:
+        """Place the wait of instruction i; what it finishes."""
+        mask = self.pins[i]["wait"] if "wait" in self.pins[i] else self._mask(i, flight)
+        self.out.wait[i] = mask
         done = [0, 0]
         for board in range(BARRIERS):
             if mask >> board & 1:
-                done[RESULT] |= on[board][RESULT]
-                done[OPERANDS] |= on[board][OPERANDS]
+                done[RESULT] |= self.on[board][RESULT]
+                done[OPERANDS] |= self.on[board][OPERANDS]
+        if (counted := self.counted[i]) is not None:
+            self._count(i, counted, done)
         return done[RESULT] & flight.results, done[OPERANDS] & flight.operands
 
-    before = flow.solve(settle)
+    def _mask(self, i: int, flight: Flight) -> int:
+        mask = 0
+        results, operands = _uncovered(self.flow, i, *self.flow.conflicts(i, flight))
+        for p in ones(results | operands):
+            kind = RESULT if results >> p & 1 else OPERANDS
+            board = self.out.write[p] if kind == RESULT or self.out.read[p] == NO_BARRIER else self.out.read[p]
+            if board != NO_BARRIER:
+                mask |= 1 << board
+            elif ("write_barrier", "read_barrier")[kind] not in self.pins[p]:
+                self.missed.setdefault((p, kind), set()).add(i)
+        return mask
+
+    def _count(self, i: int, counted: Counted, done: list[int]) -> None:
+        """What a DEPBAR finishes: all on the scoreboards of its set, and all but the last few in order on its own."""
+        board, count, zero = counted
+        whole = zero | (1 << board if board >= 0 and not count else 0)
+        for b in range(BARRIERS):
+            if whole >> b & 1:
+                done[RESULT] |= self.on[b][RESULT]
+                done[OPERANDS] |= self.on[b][OPERANDS]
+        if board < 0 or not count:
+            return
+        results = self.on[board][RESULT]
+        if (
+            len({self.flow.operations[p].queue for p in ones(results)} - {NO_QUEUE}) == 1
+            and not self.on[board][OPERANDS]
+        ):
+            here = sorted(ones(results & self.flow.spans[i] & ((1 << i) - 1)))
+            for p in here[: max(0, len(here) - count)]:
+                done[RESULT] |= 1 << p if self.flow.operations[p].queue else 0
+
+
+def _place_waits(
+    flow: Flow, out: Assignment, counted: Sequence[Counted | None], pins: Pins
+) -> dict[tuple[int, int], set[int]]:
+    """Fill `out.wait`; the work that someone must wait for and that raises nothing, with who."""
+    waits = _Waits(flow, out, counted, pins)
+    before = flow.solve(waits.settle)
     out.wait[:] = [pin.get("wait", 0) for pin in pins]
+    waits.missed.clear()
     for block, flight in zip(flow.blocks, before, strict=True):
-        flow.walk(block, Flight(flight.results, flight.operands), settle)
+        flow.walk(block, Flight(flight.results, flight.operands), waits.settle)
+    return waits.missed

@@ -111,3 +111,31 @@ def test_the_serial_twin_is_right_and_never_quicker(seed: int, random_program: C
     done, _ = schedule(program, [{}] * len(program))
     for memory in (32, 400):
         assert modelled_cycles(done, memory=memory) <= modelled_cycles(twin, memory=memory)
+
+
+def test_a_counted_wait_that_the_kernel_wrote_is_enough(program_of: Callable[[str], Program]) -> None:
+    # results of this queue come back in order: at most one left means that the first two are there
+    program = program_of("""
+        LDS R0, [R9]
+        LDS R1, [R9+0x4]
+        LDS R2, [R9+0x8]
+        DEPBAR.LE SB3, 0x1
+        FADD R4, R0, R1
+        FADD R5, R2, R2
+        MUFU.RCP R6, R7
+        FADD R8, R6, R6
+        EXIT""")
+    pins = [{"write_barrier": 3}] * 3 + [{}] * 6
+    done, _ = schedule(program, pins)
+    assert hazards(done) == []
+    assert [row["wait"] for row in done][4:6] == [0, 1 << 3]
+    assert done[6]["write_barrier"] != 3
+
+
+def test_every_group_scoreboard_is_reserved(program_of: Callable[[str], Program]) -> None:
+    loads = "\n".join(f"MUFU.RCP R{n}, R40" for n in range(8))
+    program = program_of(
+        f"LDGDEPBAR\nLDGDEPBAR\n{loads}\nDEPBAR.LE SB1, 0x1\nDEPBAR.LE SB4, 0x1\nFADD R9, R0, R7\nEXIT"
+    )
+    done, _ = schedule(program, [{"write_barrier": 1}, {"write_barrier": 4}, *[{}] * (len(program) - 2)])
+    assert not {row["write_barrier"] for row in list(done)[2:]} & {1, 4}
