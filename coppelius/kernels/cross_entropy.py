@@ -18,7 +18,7 @@ from coppelius.builder.registers import Vector
 from coppelius.isa.operands import PT, RZ, P, R
 from coppelius.isa.refusal import Refusal
 from coppelius.kernels.blocks import Block, adding, block_of, exchange, fold, larger
-from coppelius.kernels.exponential import MINUS_INFINITY, exponential, finite_top
+from coppelius.kernels.exponential import exponential, finite_top
 
 THREADS = 256
 WARPS = THREADS // 32
@@ -39,14 +39,14 @@ def cross_entropy(k: Kernel, *, vocabulary: int, batch: int = 4) -> None:
         block = block_of(k, thread, WARPS)
     with k.region("thread"):
         batches = [_load(k, source, first, batch) for first in range(0, min(2 * batch, steps), batch)]
-        top = k.move("top", MINUS_INFINITY)
-        total = k.zero("total")
+        running = None
         for at in range(steps // batch):
-            _take(k, f"batch{at}", batches[at], top, total)
+            running = _take(k, f"batch{at}", batches[at], running)
             if (at + 2) * batch < steps:
                 batches.append(_load(k, source, (at + 2) * batch, batch))
+    assert running is not None
     with k.region("join"):
-        top, total = _join(k, block, top, total)
+        top, total = _join(k, block, *running)
     with k.region("store"):
         _finish_row(k, thread, row, vocabulary, top, total)
     k.finish()
@@ -64,18 +64,23 @@ def _load(k: Kernel, source: Vector, first: int, count: int) -> list[Vector]:
     return [k.LDG_E_128(f"quad{j}", k.at(source, 4 * _STEP * j)) for j in range(first, first + count)]
 
 
-def _take(k: Kernel, name: str, quads: Sequence[Vector], top: R, total: R) -> None:
-    """Bring a batch into the running maximum `top` and sum `total`."""
+def _take(k: Kernel, name: str, quads: Sequence[Vector], running: tuple[R, R] | None) -> tuple[R, R]:
+    """The running maximum and sum with a batch brought in; the first batch has none before it."""
     values = [quad[lane] for quad in quads for lane in range(LANES)]
     largest = fold(f"{name}.largest", values, larger(k))
-    k.FMNMX(largest, largest, top, ~PT)
+    if running is not None:
+        k.FMNMX(largest, largest, running[0], ~PT)
     level = finite_top(k, f"{name}.level", largest)
-    _rescale(k, f"{name}.old", top, total, level)
-    k.MOV(top, largest)
     for value in values:
         k.FADD(value, value, -level)
         exponential(k, value)
-    k.FADD(total, total, fold(f"{name}.sum", values, adding(k)))
+    own = fold(f"{name}.sum", values, adding(k))
+    if running is None:
+        return largest, own
+    top, total = running
+    _rescale(k, f"{name}.old", top, total, level)
+    k.FADD(total, total, own)
+    return largest, total
 
 
 def _rescale(k: Kernel, name: str, top: R, total: R, level: R) -> None:
