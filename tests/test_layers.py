@@ -46,6 +46,8 @@ LAYERS = {
     "coppelius.check":               Layer(_c("program"), ("numpy",)),
     "coppelius.lowering":            Layer(_c("program", "schedule", "check"), ("numpy",)),
     "coppelius.emulator":            Layer(_c("program"), ("numpy",)),
+    # what the driver does with a cubin; everything else of the emulator runs bare words
+    "coppelius.emulator.module":     Layer(_c("program", "emulator", "container"), ("numpy",)),
     "coppelius.reference":           Layer((), ("numpy",), isa=()),
     "coppelius.container":           Layer(_c("program"), ("numpy", "elftools", "lz4", "zstandard")),
     "coppelius.arena":               Layer(),
@@ -144,6 +146,7 @@ CAUGHT = [
     ("coppelius.emulator.machine",    "def f():\n    from coppelius.schedule import stalls"),
     ("coppelius.emulator.machine",    "from coppelius.check.scoreboard import check"),
     ("coppelius.emulator.machine",    "import coppelius.reference.half"),
+    ("coppelius.emulator.launch",     "from coppelius.container.cubin import Cubin"),
     ("coppelius.check.verdict",       "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
                                       "    from coppelius.schedule import stalls"),
     ("coppelius.check.verdict",       "import importlib\nimportlib.import_module('coppelius.schedule.stalls')"),

@@ -61,7 +61,7 @@ class Engine:
         self.trail: deque[int] = deque(maxlen=256)
         self.arrivals: dict[tuple[int, int], int] = {}
         self.machine.clock = lambda: self.steps
-        self.ready = {0: start}
+        self.ready = {self.machine.entry: start}
         turn = 0
         while self.ready or self.parked:
             turn += 1

@@ -73,6 +73,8 @@ def launch(
     mode: str = "fast",
     mma: str = "exact",
     kernel: str = "kernel",
+    entry: int = 0,
+    sections: Mapping[int, str] | None = None,
     lines: Sequence[str] | None = None,
     collect: bool = False,
     checks: Sequence[str] = (),
@@ -81,7 +83,8 @@ def launch(
     """Runs a kernel; `blocks` names linear indices to run alone at the real grid, `lines` each instruction's source.
 
     mode: "fast", or "strict" to honour the schedule.  mma: "exact" as Ampere accumulates, or "fast".  checks: more
-    sanitizers than memcheck.  limit: steps a batch may take before it counts as endless.
+    sanitizers than memcheck.  limit: steps a batch may take before it counts as endless.  entry: the byte of `material`
+    where the kernel begins, `sections` the names of the device functions that lie before it.
     """
     _refuse_unknown("mode", mode, MODES)
     _refuse_unknown("mma", mma, MMA)
@@ -104,6 +107,8 @@ def launch(
         collect=collect,
         lines=lines,
         mma=mma,
+        entry=entry // 16,
+        sections=sections,
     )
     engine = (StrictEngine if mode == "strict" else Engine)(machine, program, limit)
     batches, steps = _run(engine, machine, chosen, "initcheck" in checks)

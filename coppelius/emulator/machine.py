@@ -57,6 +57,8 @@ class Machine:
         collect: bool = False,
         lines: Sequence[str] | None = None,
         mma: str = "exact",
+        entry: int = 0,
+        sections: Mapping[int, str] | None = None,
     ) -> None:
         self.kernel, self.grid, self.block = kernel, grid, block
         self.threads = block[0] * block[1] * block[2]
@@ -68,6 +70,9 @@ class Machine:
         self.collect = collect
         self.lines = lines
         self.mma = mma
+        # instructions before the kernel are those of device functions, named by their first byte
+        self.entry = entry
+        self.sections = dict(sections or {})
         self.findings: list[Finding] = []
         shape = (self.warps, LANES)
         self.registers: Words32 = np.empty((registers, *shape), dtype=np.uint32)
@@ -160,12 +165,19 @@ class Machine:
             w, lane = (int(v[0]) for v in np.nonzero(lanes))
             block, thread = self.place_of(int(warps[w]), lane)
             count = int(np.count_nonzero(lanes))
-        offset = operation.ordinal * 16
+        name, offset = self.section_of(operation.ordinal)
         line = self.lines[operation.ordinal] if self.lines else ""
-        found = Finding(rule, detail, self.kernel, offset, operation.text, line, block, thread, address, count)
+        found = Finding(rule, detail, name, offset, operation.text, line, block, thread, address, count)
         if not self.collect:
             raise Fault(found)
         self.findings.append(found)
+
+    def section_of(self, ordinal: int) -> tuple[str, int]:
+        """The function an instruction belongs to, and its byte there."""
+        if ordinal >= self.entry or not self.sections:
+            return self.kernel, (ordinal - self.entry) * 16
+        start = max(at for at in self.sections if at <= ordinal * 16)
+        return f"{self.kernel}/{self.sections[start]}", ordinal * 16 - start
 
     def place_of(self, warp: int, lane: int) -> tuple[Triple, Triple]:
         """(block, thread) coordinates of a lane."""

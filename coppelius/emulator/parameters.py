@@ -54,7 +54,7 @@ def pack_naturally(values: Sequence[Value], memory: Memory) -> bytes:
 
 def _pack(kind: str, type_: str, value: Value, memory: Memory) -> bytes:
     if kind == "pointer":
-        return struct.pack("<Q", _address(value, memory))
+        return struct.pack("<Q", pointer_to(value, memory))
     form = _SCALARS.get(type_)
     if form is None:
         raise Refusal(f"no scalar parameter has type {type_!r}; known: {', '.join(_SCALARS)}")
@@ -65,7 +65,8 @@ def _pack(kind: str, type_: str, value: Value, memory: Memory) -> bytes:
         raise Refusal(f"{value!r} does not fit a parameter of type {type_}") from None
 
 
-def _address(value: Value, memory: Memory) -> int:
+def pointer_to(value: Value, memory: Memory) -> int:
+    """The address of a pointer's value: an array gets a place in memory, once."""
     if isinstance(value, np.ndarray):
         placed = memory.address_of(value)
         return memory.place(value) if placed is None else placed

@@ -192,9 +192,10 @@ def _mutants(code: bytes) -> Iterator[tuple[str, bytes]]:
             yield f"{kind} of {i * 16:#x}", Program.of(program).encode()
 
 
-def test_no_broken_schedule_computes_wrong_values_unseen(vendor_kernel: Any, random: np.random.Generator) -> None:
+def test_no_broken_schedule_computes_wrong_values_unseen(vendor_module: Any, random: np.random.Generator) -> None:
     """Every mutant of a kernel with loads, stores, shared memory and a barrier; a good share of them is wrong."""
-    kernel, banks = vendor_kernel("newer", "reduce", "transpose_f32")
+    module = vendor_module("newer", "reduce")
+    kernel = module.kernel("transpose_f32")
     x = random.normal(size=(32, 64)).astype(np.float32)
 
     def run(code: bytes) -> tuple[bool, int]:
@@ -206,7 +207,7 @@ def test_no_broken_schedule_computes_wrong_values_unseen(vendor_kernel: Any, ran
             parameters=pack_naturally([out, x, np.int32(32), np.int32(64)], memory),
             memory=memory,
             shared_bytes=kernel.shared,
-            constants=banks(memory),
+            constants=module.constants(kernel),
             mode="strict",
             collect=True,
         )

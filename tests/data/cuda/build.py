@@ -7,8 +7,9 @@ Each source becomes PTX once (nvcc) and is assembled four ways, because each exe
     spill    ptxas -O3 -maxrregcount 24: spills to local memory
     newer    ptxas -O3 of the newest toolkit found: another scheduler, other container records
 
-Beside those: `relocatable/`, a cubin that a linker still has to join, and `fatbins/`, one source for two architectures
-and as PTX, plain and compressed in both ways.
+Beside those: `relocatable/`, a cubin that a linker still has to join; `modules/`, code addresses in tables, one source
+alone and two that nvlink joins; `faulty/`, kernels with one fault each; `fatbins/`, one source for two architectures and
+as PTX, plain and compressed in both ways.
 
 Run `python tests/data/cuda/build.py` where nvcc is found (PATH or NVCC); the cubins are kept in git, so
 that nobody else needs a toolkit. Tools named by environment: NVCC, PTXAS, NEWER_PTXAS.
@@ -79,6 +80,19 @@ def build_relocatable(nvcc: Path) -> None:
         subprocess.run(command, cwd=folder, check=True)
 
 
+def build_modules(nvcc: Path) -> None:
+    """Single cubins, and one that the toolkit's linker joins."""
+    for folder in (HERE / "modules", HERE / "faulty"):
+        for source in sorted(folder.glob("*.cu")):
+            joined = ["-rdc=true"] if source.stem.startswith("linked") else []
+            command = [nvcc, "-O3", *joined, "-cubin", "-arch=sm_86", "-o", source.with_suffix(".cubin"), source.name]
+            subprocess.run(command, cwd=folder, check=True)
+    parts = sorted((HERE / "modules").glob("linked_*.cubin"))
+    subprocess.run([nvcc.parent / "nvlink", "-arch=sm_86", *parts, "-o", HERE / "modules" / "linked.cubin"], check=True)
+    for part in parts:
+        part.unlink()
+
+
 def build_fatbins(nvcc: Path) -> None:
     """texture.cu for sm_80 and sm_86, and as PTX."""
     (HERE / "fatbins").mkdir(exist_ok=True)
@@ -120,6 +134,7 @@ def main() -> None:
                     }
                 )
     build_relocatable(nvcc)
+    build_modules(nvcc)
     build_fatbins(nvcc)
     (HERE / "index.json").write_text(json.dumps(rows, indent=1) + "\n")
     print(f"{len(rows)} cubins, {sum(len(row['kernels']) for row in rows)} kernels")
