@@ -9,6 +9,9 @@ from __future__ import annotations
 from coppelius.program.flow import blocks
 from coppelius.program.program import Program
 
+# loops within loops: so many times the program's length, no more (assumed: enough to weigh loops)
+_MOST_ROUNDS = 8
+
 
 def reachable(program: Program) -> list[int]:
     """Ordinals that some path from the start comes to, in order."""
@@ -24,7 +27,7 @@ def reachable(program: Program) -> list[int]:
 
 
 def walk(program: Program, *, rounds: int = 2) -> list[int]:
-    """One path from the start: each backward branch is taken until its loop has run `rounds` times in a row."""
+    """One path from the start: each backward branch is taken `rounds - 1` times in all, if the path is not too long."""
     by_start = {block.start: block for block in blocks(program)}
     taken: dict[int, int] = {}
     path: list[int] = []
@@ -34,12 +37,10 @@ def walk(program: Program, *, rounds: int = 2) -> list[int]:
         path += range(block.start, block.end)
         back = [t for t in block.following if t <= block.start]
         onward = [t for t in block.following if t > block.start]
-        if back and taken.get(block.start, 0) < rounds - 1:
+        if back and taken.get(block.start, 0) < rounds - 1 and len(path) < _MOST_ROUNDS * len(program):
             taken[block.start] = taken.get(block.start, 0) + 1
             place = back[0]
-            continue
-        if onward:
-            taken[block.start] = 0
-        # what falls through is nearest
-        place = min(onward, default=None)
+        else:
+            # what falls through is nearest
+            place = min(onward, default=None)
     return path

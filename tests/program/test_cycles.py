@@ -122,3 +122,11 @@ def test_traces() -> None:
 def test_a_trace_may_repeat_a_loop_body() -> None:
     body = program("[B------:R-:W-:Y:S04] FADD R0, R0, R2\n[B------:R-:W-:-:S05] @P0 BRA 0x0")
     assert modelled_cycles(body, [0, 1] * 3) == 2 * 9 + 4 + 1
+
+
+def test_loops_within_loops_stay_short() -> None:
+    nops = "\n".join("[B------:R-:W-:-:S01] NOP" for _ in range(40))
+    branches = "\n".join(f"[B------:R-:W-:-:S05] @P0 BRA {16 * n:#x}" for n in range(40))
+    nested = program(f"{nops}\n{branches}\n[B------:R-:W-:-:S05] EXIT")
+    assert len(walk(nested)) < 10 * len(nested)
+    assert walk(nested)[-1] == len(nested) - 1
