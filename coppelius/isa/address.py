@@ -10,6 +10,7 @@ scale and width out of the text with it; braces then say them.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -63,6 +64,7 @@ class AddressOperand(Slot):
     ) -> None:
         self.name = name
         self.signed_alone = signed_alone
+        self.spelled = False
         self.extends = extends
         self.suffix = ".64" if descriptor is not None and not local_descriptor else ""
         codes = frozenset(range(RZ_INDEX)) if needs_base else None
@@ -96,6 +98,20 @@ class AddressOperand(Slot):
         """The index of URZ."""
         return self._uniform[0].high if self._uniform else URZ_INDEX
 
+    @property
+    def is_described(self) -> bool:
+        """Whether its uniform register only describes."""
+        return bool(self._descriptor and self._uniform)
+
+    def spelled_out(self) -> AddressOperand:
+        """The same where the text always says the descriptor, as it does from SM90 on: no bit decides it."""
+        twin = copy.copy(self)
+        twin.__dict__.pop("_text", None)
+        twin.spelled = True
+        twin._shown, twin.hidden = (), ()
+        twin.fields = tuple(f for f in self.fields if f not in self._shown)
+        return twin
+
     def _braces(self) -> tuple[Hidden, ...]:
         """What the text of this operand leaves out, for the row to list."""
         if self._descriptor and self._uniform:
@@ -110,7 +126,7 @@ class AddressOperand(Slot):
     def _compose(self, base: int, offset: int, uniform: int, scale: int, shown: int, extend: int) -> str:
         name = "RZ" if base == RZ_INDEX else f"R{base}"
         if self._descriptor:
-            head = f"desc[{_uniform_name(uniform, self._zero)}]" if shown else ""
+            head = f"desc[{_uniform_name(uniform, self._zero)}]" if shown or self.spelled else ""
             return f"{head}[{name}{self.suffix}{'+' + hexadecimal(offset) if offset else ''}]"
         if base == RZ_INDEX and not self._uniform:
             if not self.signed_alone:
@@ -139,7 +155,9 @@ class AddressOperand(Slot):
         described = bool(self._descriptor)
         if bool(match["uniform"]) != (bool(self._uniform) and not described):
             return None
-        if (match["scale"] and not self._scale) or (match["descriptor"] and not self._shown):
+        if (match["scale"] and not self._scale) or (match["descriptor"] and not (self._shown or self.spelled)):
+            return None
+        if self.spelled and not match["descriptor"]:
             return None
         if bool(match["wide"]) != bool(self.suffix or (self.extends and match["base"])):
             return None

@@ -22,11 +22,29 @@ _TEXT = re.compile(
 class UniformConstant(Slot):
     """One of the three shapes: neither, `index` or `pair` is where a uniform register lies."""
 
-    def __init__(self, name: str, *, index: Bits | None = None, pair: Bits | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        index: Bits | None = None,
+        pair: Bits | None = None,
+        place: Bits = _OFFSET,
+        always: bool = False,
+    ) -> None:
+        """place: of the offset.  always: the index is never URZ."""
         self.name = name
-        self.offset = Field(f"{name}.offset", _OFFSET, signed=pair is None)
+        self.offset = Field(f"{name}.offset", place, signed=pair is None)
         self.bank = None if pair is not None else Field(f"{name}.bank", _BANK)
-        self.index = None if index is None else Field(f"{name}.index", index, default=URZ_INDEX)
+        self.index = (
+            None
+            if index is None
+            else Field(
+                f"{name}.index",
+                index,
+                frozenset(range(URZ_INDEX)) if always else None,
+                default=0 if always else URZ_INDEX,
+            )
+        )
         self.pair = None if pair is None else Field(f"{name}.pair", pair, default=URZ_INDEX)
         self.fields = tuple(f for f in (self.offset, self.bank, self.index, self.pair) if f is not None)
         self.accesses = tuple(

@@ -17,7 +17,7 @@ and must be zero, so decoding refuses a word that sets it.  Overlaps cannot be c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,7 +139,7 @@ class Form:
     opcode: bits [8:0] where `forms` lists operand forms, else all of [11:0].  fixed: values of bits that
     never vary.  hidden: fields the text does not show.  extra: fields beyond operands and modifiers.
     implicit: accesses that no operand shows.  bindless: whether constants of forms 3 and 5 may be bindless
-    "too", "never" or "only".
+    "too", "never" or "only".  adapt: what another target makes of each operand.
     """
 
     mnemonic: str
@@ -156,6 +156,7 @@ class Form:
     uniform: bool = False
     variant: str = ""
     bindless: str = "too"
+    adapt: Callable[[Slot], Slot] = lambda slot: slot
 
     def __post_init__(self) -> None:
         if self.pipe not in PIPES:
@@ -168,19 +169,20 @@ class Form:
     def expand(self) -> list[Encoding]:
         """Every encoding of this row."""
         if not self.forms:
-            slots = tuple(o for o in self.operands if isinstance(o, Slot))
+            slots = tuple(self.adapt(o) for o in self.operands if isinstance(o, Slot))
             return [Encoding(self, self.opcode, slots, {}, self.variant)]
         out = []
         for digit in self.forms:
             form = int(digit)
-            slots = tuple(o.place(form, uniform=self.uniform) if isinstance(o, Flexible) else o for o in self.operands)
+            placed = (o.place(form, uniform=self.uniform) if isinstance(o, Flexible) else o for o in self.operands)
+            slots = tuple(self.adapt(slot) for slot in placed)
             opcode = self.opcode | form << 9
             special = {bits[91]: int(self.uniform or form in (6, 7))}
             if self.bindless != "only":
                 out.append(Encoding(self, opcode, slots, special, f"{self.variant}{form}"))
             if form in (3, 5) and not self.uniform and self.bindless != "never":
                 bindless = tuple(
-                    o.bindless() if isinstance(o, Flexible) and o.special_in(form) else s
+                    self.adapt(o.bindless()) if isinstance(o, Flexible) and o.special_in(form) else s
                     for o, s in zip(self.operands, slots, strict=True)
                 )
                 out.append(Encoding(self, opcode, bindless, {bits[91]: 1}, f"{self.variant}{form}x"))

@@ -7,10 +7,11 @@ means that nvdisasm prints nothing there.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from coppelius.isa.bits import Bits, Field, bits
 from coppelius.isa.operands import PT_INDEX, RZ_INDEX, UP, UR, P, R
@@ -199,6 +200,17 @@ class Modified(Slot):
         values[self.place.name] = index
         return values
 
+    @property
+    def selects_halves(self) -> bool:
+        """Whether it takes 16-bit halves as the half pipe does."""
+        return self._names is _HALVES
+
+    def without_reuse(self) -> Self:
+        """The same without a reuse flag: its bit is reserved."""
+        twin = copy.copy(self)
+        twin.fields, twin._reuse = tuple(f for f in self.fields if f not in self._reuse), ()
+        return twin
+
     def _take_half(self, text: str, values: Values) -> str:
         """The text without a half select at its end, whose code goes into `values`."""
         head, dot, suffix = text.rpartition(".")
@@ -380,6 +392,13 @@ class Predicate(Slot):
         if optional is not None:
             hidden = optional[name] | optional.get(f"{name}.not", 0) << 3
             self._texts[hidden] = ""
+
+    def always(self) -> Predicate:
+        """The same, printed where it is PT, too."""
+        twin = copy.copy(self)
+        names = [f"{self.space}{n}" for n in range(7)] + [f"{self.space}T"]
+        twin.absent, twin._texts = None, names + ["!" + n for n in names]
+        return twin
 
     def render(self, columns: Columns) -> list[str]:
         texts = self._texts

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from coppelius.isa.form import Encoding, Form
 from coppelius.isa.layout import Layout
+from coppelius.isa.refusal import Refusal
 from coppelius.isa.word import halves
 
 
@@ -120,3 +121,15 @@ def sm86() -> Table:
     from coppelius.isa.forms import all_forms
 
     return Table("sm86", all_forms())
+
+
+@cache
+def table_of(target: str) -> Table:
+    """The table of a target by its name; refuses an unknown one."""
+    if target == "sm86":
+        return sm86()
+    from coppelius.isa.targets.chips import DIFFERENCES, forms_of
+
+    if target not in DIFFERENCES:
+        raise Refusal(f"no target {target!r}; known: {', '.join(sorted(['sm86', *DIFFERENCES]))}")
+    return Table(target, forms_of(target))

@@ -15,7 +15,7 @@ from coppelius.isa.control import control_text, parse_control
 from coppelius.isa.parser import parse
 from coppelius.isa.printer import texts
 from coppelius.isa.refusal import Refusal
-from coppelius.isa.table import Table, sm86
+from coppelius.isa.table import Table, table_of
 from coppelius.isa.word import WORD_BYTES
 from coppelius.program.program import Instruction, Program
 
@@ -53,9 +53,10 @@ def _table(lines: list[str]) -> Table:
     header = lines[0].split() if lines else []
     if header[:1] != [".target"] or len(header) != 2:
         raise Refusal("line 1: a listing begins with its target, as `.target sm86`")
-    if header[1] != "sm86":
-        raise Refusal(f"line 1: no target {header[1]!r}; known: sm86")
-    return sm86()
+    try:
+        return table_of(header[1])
+    except Refusal as refusal:
+        raise Refusal(f"line 1: {refusal}") from None
 
 
 def _parse_line(table: Table, line: str, address: int) -> Instruction:

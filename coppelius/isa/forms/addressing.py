@@ -71,6 +71,7 @@ class Ways:
     extend: Bits
     descriptor: Bits
     needs_base: bool = False
+    offset: Bits = bits[63:40]
 
 
 def plain_address(*, name: str = "address", offset: Bits = bits[63:40]) -> AddressOperand:
@@ -85,7 +86,7 @@ def uniform_rows(
     described = AddressOperand(
         "address",
         bits[31:24],
-        bits[63:40],
+        ways.offset,
         uniform=ways.uniform,
         descriptor=ways.descriptor,
         shown=bits[101],
@@ -94,7 +95,7 @@ def uniform_rows(
     extended = {3: ".64", 2: ".U32", 0: ".U32"}
     added_e = Modifier("E", bits[72] + ways.extend, {3: ".E", 2: ".E", 0: ""}, default=3)
     added = AddressOperand(
-        "address", bits[31:24], bits[63:40], uniform=ways.uniform, extends=("E", extended), uniform_span=2
+        "address", bits[31:24], ways.offset, uniform=ways.uniform, extends=("E", extended), uniform_span=2
     )
     return [
         Form(mnemonic, ways.opcode, MEMORY, latency, build(described), modifiers(DESCRIBED_E), variant=f"{variant}described",
