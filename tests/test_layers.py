@@ -38,6 +38,8 @@ LAYERS = {
     "coppelius.isa":                 Layer(others=("numpy",)),
     "coppelius.program":             Layer(others=("numpy",)),
     "coppelius.builder":             Layer(_c("program")),
+    # tiles and shapes as data; what kernels and the catalogue share
+    "coppelius.products":            Layer(isa=_c("isa.refusal")),
     "coppelius.kernels":             Layer(_c("builder"), isa=_c("isa.operands", "isa.refusal")),
     "coppelius.schedule":            Layer(_c("program"), ("numpy", "networkx")),
     # guard and compaction ask the checkers; nothing else of the scheduler knows them
@@ -52,7 +54,9 @@ LAYERS = {
     "coppelius.container":           Layer(_c("program"), ("numpy", "elftools", "lz4", "zstandard")),
     "coppelius.arena":               Layer(),
     "coppelius.model":               Layer(isa=()),
-    "coppelius.catalog":             Layer(_c("arena.grid", "model")),
+    # the tiled products alone know their geometry
+    "coppelius.kernels.tiled":       Layer(_c("builder", "products.tile"), isa=_c("isa.operands", "isa.refusal")),
+    "coppelius.catalog":             Layer(_c("arena.grid", "model", "products")),
     # runs one kernel's generator: the builder, then the scheduler; kernels are found by name
     "coppelius.emit":                Layer(_c("builder", "program", "schedule"), ("numpy",)),
     "coppelius.cli":                 Layer(EVERYTHING, ("click", "rich", "networkx", "numpy", "doit")),

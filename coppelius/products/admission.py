@@ -1,0 +1,85 @@
+"""Which tile serves which product, and whether the record of choices holds; arithmetic only, no program is built.
+
+A tile serves a product when it divides C, its stages divide K's steps, its threads copy both operands' tiles evenly,
+its registers fit the register file, and its stages fit the shared memory that every compatible card gives a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from coppelius.isa.refusal import Refusal
+from coppelius.products.record import CHOICES, Choice
+from coppelius.products.shape import PRODUCTS, Product
+from coppelius.products.tile import CANDIDATES, K_STAGE, Tile
+
+MOST_SHARED_BYTES = 101_376  # published: the opt-in maximum of a block on sm_86, sm_89 and sm_120
+MOST_REGISTERS = 255  # published: of a thread, two of which the hardware keeps
+REGISTER_UNIT = 8  # published: handed out eight at a time
+REGISTER_FILE = 65536  # published: of an SM
+
+_RESERVED = 2
+# beside results, fragments and pointers: a shared address for each operand's copies and for each one's loads, and a one
+_ADDRESSES = 5
+
+
+def copies(tile: Tile) -> int:
+    """16-byte copies of a thread in one stage."""
+    return tile.copies(tile.rows) + tile.copies(tile.columns)
+
+
+def registers(tile: Tile) -> int:
+    """What the kernel declares: its demand, to whole units; the test of the kernels holds it to the truth."""
+    results = 4 * tile.fragments_m * tile.fragments_n
+    fragments = 2 * (4 * tile.fragments_m + 2 * tile.fragments_n)
+    demand = results + fragments + 2 * copies(tile) + _ADDRESSES + _RESERVED
+    return -(-demand // REGISTER_UNIT) * REGISTER_UNIT
+
+
+def objections(tile: Tile, product: Product) -> list[str]:
+    """Why the tile does not serve the product; nothing where it does."""
+    found = []
+    for name, size, part in (("m", product.m, tile.rows), ("n", product.n, tile.columns)):
+        if size % part:
+            found.append(f"{part} does not divide {name} = {size}")
+    if product.k % (K_STAGE * tile.stages):
+        found.append(f"{tile.stages} stages of {K_STAGE} do not divide k = {product.k}")
+    if not tile.copies(tile.rows) or not tile.copies(tile.columns):
+        found.append(f"{tile.threads} threads do not copy its operands' tiles evenly")
+    elif registers(tile) > MOST_REGISTERS or registers(tile) * tile.threads > REGISTER_FILE:
+        found.append(f"{registers(tile)} registers of {tile.threads} threads leave the register file")
+    if tile.shared_bytes > MOST_SHARED_BYTES:
+        found.append(f"{tile.shared_bytes} shared bytes; a block has {MOST_SHARED_BYTES}")
+    return found
+
+
+def recorded(product: Product) -> Tile:
+    """The product's recorded tile; for a choice that `admit` refuses, the smallest one, so that a row can be read."""
+    try:
+        return _admitted(product, CHOICES)
+    except Refusal:
+        return CANDIDATES[3]
+
+
+def admit(choices: Mapping[str, Choice] = CHOICES, products: Sequence[Product] = PRODUCTS) -> dict[str, Tile]:
+    """Each product's tile; refuses by name a choice that is missing, unknown or does not serve."""
+    known = {product.identity for product in products}
+    for identity in choices:
+        if identity not in known:
+            raise Refusal(f"choice {identity!r}: no such product; remove it from the record")
+    return {product.identity: _admitted(product, choices) for product in products}
+
+
+def _admitted(product: Product, choices: Mapping[str, Choice]) -> Tile:
+    name = f"product {product.identity!r}"
+    choice = choices.get(product.identity)
+    if choice is None:
+        raise Refusal(f"{name}: no recorded choice; `coppelius choices {product.identity}` shows the candidates")
+    if not 0 <= choice.candidate < len(CANDIDATES):
+        raise Refusal(f"{name}: unknown candidate {choice.candidate}; there are 0 to {len(CANDIDATES) - 1}")
+    tile = CANDIDATES[choice.candidate]
+    if against := objections(tile, product):
+        raise Refusal(f"{name}: candidate {choice.candidate} ({tile}) does not serve: {'; '.join(against)}")
+    if choice.microseconds <= 0 or not choice.card:
+        raise Refusal(f"{name}: the choice rests on no figure; record microseconds and the card")
+    return tile
