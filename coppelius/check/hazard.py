@@ -45,7 +45,7 @@ class Hazard:
 
 def register_name(key: int) -> str:
     """The name of a register key (see `facts.KEY_BASE`)."""
-    for base, prefix in ((384, "B"), (360, "UP"), (350, "P"), (256, "UR")):
+    for base, prefix in ((528, "B"), (520, "UP"), (512, "P"), (256, "UR")):
         if key >= base:
             return f"{prefix}{key - base}"
     return f"R{key}"

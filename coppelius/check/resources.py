@@ -58,7 +58,10 @@ def _highest(encoding: Encoding, access: Access, block: np.ndarray[Any, np.dtype
         name, codes = access.when
         block = block[np.isin(block[:, encoding.column[name]], list(codes))]
     index = block[:, encoding.column[access.field]] >> access.shift
-    used = index != _STATELESS[access.space]
+    zero = _STATELESS[access.space]
+    if access.space == "UR":
+        zero = (1 << (encoding.fields[encoding.column[access.field]].width - access.shift)) - 1
+    used = index != zero
     if isinstance(access.width, int):
         return int(np.max(index, initial=-1, where=used)) + access.width if used.any() else 0
     name, widths = access.width

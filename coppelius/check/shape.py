@@ -19,7 +19,7 @@ from coppelius.isa.form import FP64, MEMORY, SHARED, TENSOR, VARIABLE, XU, Encod
 from coppelius.isa.slots import READ, Access
 from coppelius.isa.values import Immediate, Label_
 
-KEY_BASE = {"R": 0, "UR": 256, "P": 350, "UP": 360, "B": 384}
+KEY_BASE = {"R": 0, "UR": 256, "P": 512, "UP": 520, "B": 528}
 # indexes that name no register, in the same numbering of spaces
 _STATELESS = {"R": 255, "UR": 63, "P": 7, "UP": 7, "B": -1}
 

@@ -17,7 +17,7 @@ from typing import Any
 from coppelius.check.facts import Facts
 from coppelius.check.flow import Graph
 from coppelius.check.hazard import ALONE, Hazard, Note
-from coppelius.check.shape import COPY, SHARED_ACCESS
+from coppelius.check.shape import COPY, KEY_BASE, SHARED_ACCESS
 from coppelius.isa import latency
 from coppelius.isa.address import AddressOperand
 from coppelius.isa.slots import Register, UniformRegister
@@ -150,9 +150,9 @@ def _step(state: State, f: Facts, threads: int) -> None:
     """The state after one instruction."""
     if not f.writes:
         return
-    value = None if len(f.writes) > 1 and f.writes[1][0] < 350 else _value(state, f, threads)
+    value = None if len(f.writes) > 1 and f.writes[1][0] < KEY_BASE["P"] else _value(state, f, threads)
     for key, *_ in f.writes:
-        if key >= 350:
+        if key >= KEY_BASE["P"]:
             continue
         before = state.pop(key, None)
         if value is None or value[1] > _TOP or value[0] < 0:

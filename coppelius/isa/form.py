@@ -190,13 +190,14 @@ class Form:
 
 
 class Encoding:
-    """One concrete instruction word layout; `uid` is its ordinal in its table.
+    """One concrete instruction word layout; `uid` is its ordinal in its table, `target` whose table that is.
 
     fields: in column order, the guard and control fields first.  mask, value: the bits that never vary;
     match_mask, match_value: those and the bits that all legal codes of a field agree on.
     """
 
     uid: int = -1
+    target: str = ""
 
     def __init__(
         self, form: Form, opcode: int, operands: tuple[Slot, ...], fixed: Mapping[Bits, int], variant: str

@@ -11,14 +11,14 @@ The grids are data: a row a producer class, a column a consumer class, each cell
     a  nobody has seen it: takes the safest neighbour of its row or column
 
 A class belongs to one touch of one instruction, because guard and operand, address and data, low and
-high half of one instruction may differ.  `schedule` and `check` share these tables and nothing else.
+high half of one instruction may differ.  Another target's instruction may be of another class
+(`targets.latencies`).  `schedule` and `check` share these tables and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from coppelius.isa.access import Touch
 from coppelius.isa.form import (
@@ -35,6 +35,8 @@ from coppelius.isa.form import (
     WIDE,
     Encoding,
 )
+from coppelius.isa.targets import latencies
+from coppelius.isa.targets.latencies import Cell, Grid
 from coppelius.isa.values import Alias, Suffix
 
 Op = tuple[Encoding, Sequence[int]]
@@ -45,16 +47,6 @@ SET_TO_WAIT = 2
 SET_TO_DEPBAR = 1
 # a scoreboard is a counter of 0..63 (published)
 SCOREBOARD_LIMIT = 63
-
-
-class Cell(NamedTuple):
-    """Cycles needed, and the witness mark."""
-
-    cycles: int
-    witness: str
-
-
-Grid = dict[tuple[str, str], Cell]
 
 
 def _grid(text: str) -> Grid:
@@ -154,6 +146,10 @@ fixed.u     1p         1p     1p
 """)
 # fmt: on
 
+RAW = latencies.extend(RAW, latencies.RAW_COLUMNS, latencies.RAW_ROWS)
+WAW = latencies.extend(WAW, latencies.WAW_COLUMNS, latencies.WAW_ROWS)
+WAR = latencies.extend(WAR, latencies.WAR_COLUMNS, latencies.WAR_ROWS)
+
 # A false guard on the first writer lets the second go sooner only where the table says so (published).
 WAW_AFTER_PREDICATED = {("datapath.u", "queue.u"): 4}
 
@@ -212,6 +208,10 @@ def reads_late(encoding: Encoding, values: Sequence[int], touch: Touch) -> bool:
 
 def producer_class(encoding: Encoding, values: Sequence[int], touch: Touch) -> str:
     """The row of this written register in RAW and WAW; classes named `queue` and `fp64` are no rows of RAW."""
+    return latencies.producer(encoding.target, stem(encoding), _producer_class(encoding, values, touch))
+
+
+def _producer_class(encoding: Encoding, values: Sequence[int], touch: Touch) -> str:
     if touch.space == "R":
         return _general_class(encoding, values)
     if touch.space == "P":
@@ -222,6 +222,8 @@ def producer_class(encoding: Encoding, values: Sequence[int], touch: Touch) -> s
         return {FMA: "fma.p", WIDE: "fma.p", HALF: "half.p"}.get(encoding.pipe, "alu.p")
     move = stem(encoding) in _UNIFORM_MOVES
     if touch.space == "UR":
+        if stem(encoding) == "R2UR" and not is_variable(encoding, values):
+            return "r2ur.u"
         return "queue.u" if is_variable(encoding, values) else "move.u" if move else "datapath.u"
     if touch.space == "UP":
         return "queue.up" if is_variable(encoding, values) else "vote.up" if move else "datapath.up"
@@ -255,6 +257,10 @@ def _half_class(encoding: Encoding, values: Sequence[int]) -> str:
 
 def consumer_class(encoding: Encoding, values: Sequence[int], touch: Touch) -> str:
     """The column of this read register in RAW."""
+    return latencies.consumer(encoding.target, stem(encoding), _consumer_class(encoding, values, touch))
+
+
+def _consumer_class(encoding: Encoding, values: Sequence[int], touch: Touch) -> str:
     pipe = encoding.pipe
     if touch.space == "P":
         if touch.slot == "guard" or pipe not in _FIXED_PIPES or stem(encoding) == "VOTE":
@@ -322,7 +328,7 @@ def reader_class(encoding: Encoding, values: Sequence[int], touch: Touch) -> str
         moves = stem(encoding) in _UNIFORM_MOVES
         return "datapath.u" if encoding.pipe == UNIFORM and not moves else "fixed.u"
     if touch.space == "R" and encoding.pipe == TENSOR:
-        return _general_class(encoding, values)
+        return latencies.producer(encoding.target, stem(encoding), _general_class(encoding, values))
     return "fixed" if touch.space == "R" else "none"
 
 

@@ -26,7 +26,7 @@ class Table:
         self.forms = tuple(forms)
         self.encodings: tuple[Encoding, ...] = tuple(e for form in self.forms for e in form.expand())
         for uid, encoding in enumerate(self.encodings):
-            encoding.uid = uid
+            encoding.uid, encoding.target = uid, target
         self.by_name = {e.name: e for e in self.encodings}
         if len(self.by_name) != len(self.encodings):
             names = [e.name for e in self.encodings]
