@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coppelius.check.shape import KEY_BASE, NOTHING, PLAIN, Read, Shape, Written, shape_of
+from coppelius.check.shape import KEY_BASE, NO_QUEUE, NOTHING, PLAIN, Read, Shape, Written, shape_of
 from coppelius.isa.codec import Decoded
 from coppelius.isa.control import KEEP, READ_BARRIER, STALL, WAIT, WRITE_BARRIER
 from coppelius.isa.form import Encoding
@@ -33,7 +33,7 @@ class Facts(NamedTuple):
     waitable: scoreboards, besides cycles, that cover a timed result and timed reads (MMAs of old toolkits).
     guarded: some threads or paths may skip it.
     guard: its predicate's key, negative where inverted, 0 for none.
-    A guard of `!PT` leaves only the control bits.
+    A guard of `!PT` leaves only the control bits, and no queue.
     """
 
     stall: int
@@ -140,7 +140,7 @@ def _idle(
     """An instruction that never executes: its control bits only."""
     return Facts(
         stall, wait, write_barrier, read_barrier, (), (), (), (), (), (), (),
-        (write_barrier, read_barrier) != (7, 7), shape.queue, shape.late_queue, False, NOTHING, PLAIN, None,
+        (write_barrier, read_barrier) != (7, 7), NO_QUEUE, NO_QUEUE, False, NOTHING, PLAIN, None,
         _NO_DEPBAR, _NO_ADDRESS, (0, 0), 0, (), (), shape.minimum, keep, encoding, values,
     )  # fmt: skip
 

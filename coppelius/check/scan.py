@@ -219,7 +219,7 @@ class Scan:
         queue, late = f.queue, f.late_queue
         write_bit = 0 if write == NO_SCOREBOARD else 1 << write
         late_mask = write_bit | (0 if read == NO_SCOREBOARD else 1 << read)
-        # one that is skipped still passes its queue: compiled code relies on it (mined)
+        # whatever its guard: one that is skipped still passes its queue (see `scoreboard`)
         if late_mask:
             if write_bit:
                 row = self.last_set.setdefault(write, {})

@@ -6,8 +6,12 @@ Four things free a late-read register: the reader's read barrier, its write barr
 load/store queue that was waited on (operands leave that queue in order), a BAR.  Results of SHFL, LDS, LDSM,
 MOVM and of the MUFU kind come back in the order of their queue; those of LDG, LDL, LDC, ATOM, S2R do not.
 
-Where paths meet: the items in flight of both, covered only by what covers them on both.  An instruction that
-may be skipped is a possible producer and covers nothing but itself.
+Where paths meet: the items in flight of both, covered only by what covers them on both.
+
+An instruction whose guard may be false is a possible producer.  Skipped, it still passes its queue: it raises its
+scoreboards and lowers them in its turn, so that waiting for it covers the earlier ones (mined: an unguarded LDS
+whose only cover is a wait for a later `@P1 LDS`; an STG under one predicate covered by an STG under another).
+One under `!PT` covers nothing: no shipped code relies on it.  `schedule` and strict mode hold to the same rule.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ class Timed:
     writes: tuple[Touch, ...]
     late: frozenset[Key]
     variable: bool
+    # whether it passes its queue even when its guard is false
+    queued: bool
 
     @property
     def op(self) -> latency.Op:
@@ -81,12 +83,16 @@ def timed(operation: Operation) -> Timed:
     """What the schedule sees of an instruction."""
     i = operation.instruction
     reads = [t for t in i.reads if t.space in SPACES]
-    late = (t for t in reads if t.slot != "guard" and latency.reads_late(i.encoding, i.values, t))
+    late = frozenset(
+        (t.space, t.number) for t in reads if t.slot != "guard" and latency.reads_late(i.encoding, i.values, t)
+    )
+    variable = latency.is_variable(i.encoding, i.values)
     return Timed(
         operation,
         tuple(t for t in reads if t.slot == "guard"),
         tuple(t for t in reads if t.slot != "guard"),
         tuple(t for t in i.writes if t.space in SPACES),
-        frozenset((t.space, t.number) for t in late),
-        latency.is_variable(i.encoding, i.values),
+        late,
+        variable,
+        bool(late or variable) and (i["guard"], i["guard.not"]) != (7, 1),
     )

@@ -5,6 +5,7 @@ visible to a consumer once the cycles that the pair needs have passed (`isa.late
 result lands when a later instruction waits on its scoreboard, at the earliest two cycles after it was
 raised, else never; so do copies of LDGSTS.  Operands of such an instruction may be read until its read
 or write barrier, or a later instruction of its in-order queue, has been waited on, or a BAR passed.
+An instruction that its guard skips still passes its queue (`!PT` apart), so waiting for it covers earlier ones.
 
 The register file holds the new value from issue on, and each instruction in flight keeps the old one: a
 read that comes too early gets the old value, a write that comes too early is undone by the result that
@@ -103,6 +104,8 @@ class StrictEngine(Engine):
             for late in overtaken:
                 if late.step is not None:
                     late.step(late.group)
+        elif part is None and timed.queued:
+            self._skip(timed, group)
         self.cycle[group.select] += stall or DRAIN
         return False
 
@@ -132,7 +135,6 @@ class StrictEngine(Engine):
         flight = Flight(
             timed, part, step, member, lanes, self.cycle.copy(), np.zeros(warps, np.bool_), np.zeros(warps, np.bool_)
         )
-        instruction = timed.operation.instruction
         for touch in timed.writes:
             key = touch.space, touch.number
             flight.old[key] = self._row(key).copy()
@@ -143,12 +145,26 @@ class StrictEngine(Engine):
         elif timed.operation.encoding.pipe == TENSOR:
             for touch in timed.reads:
                 self.readers[touch.space, touch.number].append(flight)
+        self._enqueue(flight)
+        return flight
+
+    def _skip(self, timed: Timed, group: Group) -> None:
+        """An instruction that no lane executes: it touches nothing, and takes its place in queue and scoreboards."""
+        warps = self.machine.warps
+        member = np.zeros(warps, np.bool_)
+        member[group.select] = True
+        lanes = np.zeros((warps, LANES), np.bool_)
+        idle = np.zeros(warps, np.bool_), np.zeros(warps, np.bool_)
+        self._enqueue(Flight(timed, group, None, member, lanes, self.cycle.copy(), *idle))
+
+    def _enqueue(self, flight: Flight) -> None:
+        timed = flight.timed
         if timed.late or timed.variable:
             self.queue.append(flight)
         for name, writes in (("write_barrier", True), ("read_barrier", False)):
-            if instruction[name] != NO_BARRIER:
-                self.boards[instruction[name]].append((flight, writes))
-        return flight
+            board = timed.operation.instruction[name]
+            if board != NO_BARRIER:
+                self.boards[board].append((flight, writes))
 
     def _land(self, flight: Flight, where: Bools, *, written: bool) -> None:
         """The flight's reads, and if `written` its results, are done for these warps; so are those ahead of it."""
