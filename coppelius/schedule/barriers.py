@@ -21,7 +21,7 @@ from coppelius.isa.control import BARRIERS, NO_BARRIER
 from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
 from coppelius.schedule.estimate import Estimate
-from coppelius.schedule.operation import NO_QUEUE, Operation
+from coppelius.schedule.operation import NO_QUEUE, Operation, exclusive
 from coppelius.schedule.sharing import Sharing
 
 Pins = Sequence[Mapping[str, int]]
@@ -78,6 +78,12 @@ class Flow:
             if not op.never:
                 for queue in {op.queue, op.late_queue}:
                     self.queues[queue] = self.queues.get(queue, 0) | 1 << i
+        # every cycle lies within its backward branches
+        self.in_loop = 0
+        for block in self.blocks:
+            for target in block.following:
+                if target <= block.start:
+                    self.in_loop |= (1 << block.end) - (1 << target)
         self.spans = [0] * len(self.operations)
         for block in self.blocks:
             span = (1 << block.end) - (1 << block.start)
@@ -97,7 +103,18 @@ class Flow:
             for key, *_ in op.writes:
                 # a later one of the same queue reads, and so writes, after the earlier one has read
                 operands |= self.readers.get(key, 0) & ~(self.queues[op.late_queue] if op.late_queue else 0)
-        return results & flight.results, operands & flight.operands
+        results, operands = results & flight.results, operands & flight.operands
+        if op.guard and (results or operands):
+            others = self._exclusive(i, results | operands)
+            # in a loop it may be the work of the last round, unless its own overwriting has waited for that
+            looped = self.in_loop >> i & 1
+            results &= ~sum(1 << p for p in others if not (looped and self.operations[p].queue))
+            operands &= ~sum(1 << p for p in others if not looped)
+        return results, operands
+
+    def _exclusive(self, i: int, work: int) -> list[int]:
+        """What a thread that executes i has skipped."""
+        return [p for p in ones(work & self.spans[i] & ((1 << i) - 1)) if exclusive(self.operations, p, i)]
 
     def finish(self, i: int, flight: Flight, results: int, operands: int) -> None:
         """Take out what is done once instruction i has waited for these."""

@@ -95,6 +95,15 @@ def operation_of(encoding: Encoding, values: Sequence[int]) -> Operation:
     return found
 
 
+def exclusive(operations: Sequence[Operation], first: int, second: int) -> bool:
+    """Whether opposite guards keep a thread from executing both of two instructions of one straight run."""
+    guard = operations[first].guard
+    if not guard or operations[second].guard != -guard or second <= first:
+        return False
+    between = operations[first:second]
+    return not any(op.kind in ("BRA", "EXIT") or any(w[0] == abs(guard) for w in op.writes) for op in between)
+
+
 def floor(encoding: Encoding) -> int:
     """The least stall this instruction gets whatever follows; 0 drains."""
     if stem(encoding) in _DRAINS:

@@ -28,6 +28,7 @@ from coppelius.schedule.operation import (
     WAR_ROW_NEED,
     WAW_NEED,
     Operation,
+    exclusive,
 )
 
 # stall 0 waits about 45 cycles (published), longer than any distance
@@ -65,25 +66,17 @@ class Scan:
         for key, column in op.reads:
             if key in written and column >= 0:
                 for event in written[key]:
-                    if RAW_NEED[event.row][column] and not self._exclusive(event.ordinal, i):
+                    if RAW_NEED[event.row][column] and not exclusive(self.operations, event.ordinal, i):
                         yield event.time + RAW_NEED[event.row][column], event.ordinal
         for key, _, column, war in op.writes:
             if key in written and column >= 0:
                 for event in written[key]:
-                    if WAW_NEED[event.guarded][event.row][column] and not self._exclusive(event.ordinal, i):
+                    if WAW_NEED[event.guarded][event.row][column] and not exclusive(self.operations, event.ordinal, i):
                         yield event.time + WAW_NEED[event.guarded][event.row][column], event.ordinal
             if key in read and war >= 0:
                 for event in read[key]:
-                    if WAR_NEED[event.row][war] and not self._exclusive(event.ordinal, i):
+                    if WAR_NEED[event.row][war] and not exclusive(self.operations, event.ordinal, i):
                         yield event.time + WAR_NEED[event.row][war], event.ordinal
-
-    def _exclusive(self, first: int, second: int) -> bool:
-        """Whether opposite guards keep a thread from executing both, in one straight run."""
-        guard = self.operations[first].guard
-        if not guard or self.operations[second].guard != -guard or second <= first:
-            return False
-        between = self.operations[first:second]
-        return not any(op.kind in ("BRA", "EXIT") or any(w[0] == abs(guard) for w in op.writes) for op in between)
 
     def enter(self, i: int, time: int) -> None:
         """Instruction i has issued."""

@@ -139,3 +139,14 @@ def test_every_group_scoreboard_is_reserved(program_of: Callable[[str], Program]
     )
     done, _ = schedule(program, [{"write_barrier": 1}, {"write_barrier": 4}, *[{}] * (len(program) - 2)])
     assert not {row["write_barrier"] for row in list(done)[2:]} & {1, 4}
+
+
+def test_opposite_guards_do_not_wait_for_each_other(scheduled_lines: Lines) -> None:
+    text = "@P0 LDG.E R0, [R8.64]\n@!P0 LDG.E R0, [R10.64]\nFADD R1, R0, R0\nEXIT"
+    assert barriers(scheduled_lines(text)) == ["B------:R-:W0", "B------:R-:W0", "B0-----:R-:W-", "B------:R-:W-"]
+    # in a loop, too: the first one has waited for its own last round
+    looped = f"top:\n{text[:-4]}@P1 BRA top\nEXIT"
+    assert barriers(scheduled_lines(looped))[:2] == ["B------:R-:W0", "B------:R-:W0"]
+    # but results of one queue do not wait for themselves
+    carried = "top:\n@P0 LDS R0, [R8]\n@!P0 FADD R0, R9, R9\n@P1 BRA top\nEXIT"
+    assert barriers(scheduled_lines(carried))[1].startswith("B0")
