@@ -16,6 +16,14 @@ DATA = Path(__file__).resolve().parent / "data"
 judged = {"words": 0}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sanitizers() -> None:
+    """Every launch of every test is watched by all sanitizers, unless it says otherwise."""
+    from coppelius.emulator.launch import CHECKS, Defaults
+
+    Defaults.checks = CHECKS
+
+
 @pytest.fixture(scope="session")
 def oracle() -> Any:
     """The module `tests/oracle.py`: `disassemble(words)`, `disassemble_kernel(code)`."""

@@ -37,8 +37,8 @@ class Parked:
 def release_barriers(engine: Engine) -> None:
     """Lets the threads of complete blocks go on from their BAR."""
     waiting = [p for p in engine.parked if p.kind == "bar"]
-    for key in sorted({p.key for p in waiting}):
-        _release_barrier(engine, key, [p for p in waiting if p.key == key])
+    for key, count in sorted({(p.key, p.count) for p in waiting}):
+        _release_barrier(engine, key, [p for p in waiting if (p.key, p.count) == (key, count)])
 
 
 def _release_barrier(engine: Engine, key: int, waiting: list[Parked]) -> None:
@@ -57,10 +57,22 @@ def _release_barrier(engine: Engine, key: int, waiting: list[Parked]) -> None:
         return
     for block in np.flatnonzero(complete).tolist():
         engine.arrivals.pop((key, block), None)
+    first = waiting[0]
+    completed(engine, first.operation, first.group, key, complete, arrived.reshape(-1, 32), whole=expected == 0)
     _reduce(engine, waiting, complete)
     whole = complete[machine.block_of_warp].reshape(-1, 1)
     for parked in waiting:
         _resume(engine, parked, whole[parked.group.select])
+
+
+def completed(
+    engine: Engine, operation: Operation, group: Group, key: int, blocks: Bools, arrived: Bools, *, whole: bool
+) -> None:
+    """Tells the sanitizers of barriers that are complete."""
+    if engine.sync is not None and whole:
+        engine.sync.complete(operation, group, blocks)
+    if engine.machine.races is not None:
+        engine.machine.races.passed(key, blocks, arrived, whole=whole)
 
 
 def _reduce(engine: Engine, waiting: list[Parked], complete: Bools) -> None:
@@ -99,7 +111,14 @@ def release_convergence(engine: Engine) -> None:
         for parked in together:
             here = parked.group.select
             need = engine.machine.convergence[parked.key, here] if parked.need is None else parked.need
+            _met(engine, parked.group, need, (need & ~come[here].reshape(-1, 1)) == 0)
             _resume(engine, parked, (need & ~come[here].reshape(-1, 1)) == 0)
+
+
+def _met(engine: Engine, group: Group, need: Words32, free: Bools) -> None:
+    """Tells racecheck which lanes have waited for which."""
+    if engine.machine.races is not None:
+        engine.machine.races.together(group, np.where(free, need, np.uint32(0)))
 
 
 def _gathered(engine: Engine, waiting: list[Parked]) -> Bools:

@@ -11,6 +11,7 @@ A launch may take `limit` steps; an endless loop ends there, with the place it t
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -24,11 +25,17 @@ from coppelius.emulator.initcheck import InitCheck
 from coppelius.emulator.machine import Machine
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import BINDERS, CONTROL_BINDERS, ControlStep, Step
+from coppelius.emulator.synccheck import SyncCheck
 from coppelius.isa.refusal import Refusal
 from coppelius.program.program import Program
 
 DEFAULT_LIMIT = 2_000_000
 _SETTLE_EVERY = 256
+_LOOK_EVERY = 64
+
+
+class Ended(Exception):
+    """The launch cannot go on; its last finding says why (collecting findings, which else raise)."""
 
 
 @dataclass
@@ -54,7 +61,11 @@ class Engine:
     steps: int = 0
     issued: int = 0
     place: int = 0
+    # seconds the launch may take, and when that is over
+    seconds: float | None = None
+    deadline: float | None = None
     watch: InitCheck | None = None
+    sync: SyncCheck | None = None
 
     def run(self, start: Group) -> None:
         """Runs until every thread has left."""
@@ -67,8 +78,18 @@ class Engine:
             turn += 1
             if not self.ready or (self.parked and turn % _SETTLE_EVERY == 0):
                 self._settle()
+            if self.deadline is not None and turn % _LOOK_EVERY == 0:
+                self._hurry()
             place = min(self.ready) if turn % (2 * _SETTLE_EVERY + 1) else max(self.ready)
             self._advance(place, self.ready.pop(place))
+
+    def _hurry(self) -> None:
+        """Ends a launch that takes too long; tells how far it is."""
+        now = time.perf_counter()
+        if self.deadline is not None and now > self.deadline:
+            place, group = min(self.ready.items())
+            self.bound.setdefault(place, self._bind(place))
+            self._endless(place, group, f"{self.seconds:g} seconds and {self.steps} steps")
 
     def push(self, place: int, group: Group | None) -> None:
         """The group goes on at `place`."""
@@ -116,6 +137,8 @@ class Engine:
                 self._endless(place, group)
             if self.watch is not None and here.guard is not None:
                 self.watch.decide(here.operation, group)
+            if self.machine.races is not None:
+                self.machine.races.enter(here.operation, group)
             part = group if here.guard is None else group.under(here.guard(group))
             if here.control is not None:
                 self.trail.append(place)
@@ -161,18 +184,18 @@ class Engine:
             raise Refusal(f"{here} {' '.join(operation.unknown())} of {operation.mnemonic}")
         return bound
 
-    def _endless(self, place: int, group: Group) -> None:
+    def _endless(self, place: int, group: Group, spent: str = "") -> None:
         here = self.bound[place].operation
         around = sorted(set(self.trail))
         turns = ", ".join(f"{p * 16:#x}" for p in around[-8:])
         self.machine.report(
             here,
             "endless",
-            f"no end after {self.limit} steps; {group.threads} threads here; last branches at {turns or 'none'}",
+            f"no end after {spent or f'{self.limit} steps'}; {group.threads} threads here; last branches at {turns or 'none'}",
             warps=group.warps,
             lanes=group.active,
         )
-        raise Refusal(f"{self.machine.kernel}: no end after {self.limit} steps")
+        raise Ended
 
     def _deadlock(self) -> None:
         lines = [
@@ -187,4 +210,4 @@ class Engine:
             warps=first.group.warps,
             lanes=first.group.active,
         )
-        raise Refusal(f"{self.machine.kernel}: deadlock at {first.operation.text}")
+        raise Ended

@@ -13,20 +13,22 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from coppelius.emulator.engine import DEFAULT_LIMIT, Engine
+from coppelius.emulator.engine import DEFAULT_LIMIT, Ended, Engine
 from coppelius.emulator.faults import Finding, Triple
 from coppelius.emulator.initcheck import InitCheck
 from coppelius.emulator.machine import LOCAL_WINDOW, SHARED_WINDOW, STACK_TOP, Machine
 from coppelius.emulator.memory import Memory
 from coppelius.emulator.parameters import PARAMETER_BASE
+from coppelius.emulator.racecheck import RaceCheck
 from coppelius.emulator.strict import StrictEngine
+from coppelius.emulator.synccheck import SyncCheck
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table, sm86
 from coppelius.program.program import Program
@@ -37,8 +39,14 @@ BATCH_BYTES = 1 << 30
 MODES = frozenset(("fast", "strict"))
 MMA = frozenset(("exact", "fast"))
 # beside memcheck, which is always on
-CHECKS = frozenset(("initcheck",))
+CHECKS = frozenset(("initcheck", "racecheck", "synccheck"))
 MOST_THREADS = 1024  # published: of a block
+
+
+class Defaults:
+    """What a launch that does not say watches for: nothing; the tests' conftest says everything, for all tests."""
+
+    checks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -77,17 +85,21 @@ def launch(
     sections: Mapping[int, str] | None = None,
     lines: Sequence[str] | None = None,
     collect: bool = False,
-    checks: Sequence[str] = (),
+    checks: Collection[str] | None = None,
     batch_threads: int = BATCH_THREADS,
+    seconds: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Runs a kernel; `blocks` names linear indices to run alone at the real grid, `lines` each instruction's source.
 
-    mode: "fast", or "strict" to honour the schedule.  mma: "exact" as Ampere accumulates, or "fast".  checks: more
-    sanitizers than memcheck.  limit: steps a batch may take before it counts as endless.  entry: the byte of `material`
-    where the kernel begins, `sections` the names of the device functions that lie before it.
+    mode: "fast", or "strict" to honour the schedule.  mma: "exact" as Ampere accumulates, or "fast".  checks:
+    sanitizers beside memcheck (None: `Defaults.checks`).  limit: steps a batch may take before it counts as
+    endless, seconds: time the launch may take.  entry: the byte of `material` where the kernel begins, `sections`
+    the names of the device functions that lie before it.  progress: told of (blocks done, blocks) after each batch.
     """
     _refuse_unknown("mode", mode, MODES)
     _refuse_unknown("mma", mma, MMA)
+    checks = Defaults.checks if checks is None else checks
     for check in checks:
         _refuse_unknown("check", check, CHECKS)
     started = time.perf_counter()
@@ -111,22 +123,36 @@ def launch(
         sections=sections,
     )
     engine = (StrictEngine if mode == "strict" else Engine)(machine, program, limit)
-    batches, steps = _run(engine, machine, chosen, "initcheck" in checks)
+    engine.seconds, engine.deadline = seconds, None if seconds is None else started + seconds
+    batches, steps = _run(engine, machine, chosen, checks, progress)
     seconds = time.perf_counter() - started
     issued, found = engine.issued, machine.findings
     return Report(kernel, mode, mma, len(chosen), threads, batches, steps, issued, seconds, found)
 
 
-def _run(engine: Engine, machine: Machine, chosen: npt.NDArray[np.int64], watched: bool) -> tuple[int, int]:
+def _run(
+    engine: Engine,
+    machine: Machine,
+    chosen: npt.NDArray[np.int64],
+    checks: Collection[str],
+    progress: Callable[[int, int], None] | None,
+) -> tuple[int, int]:
     """Batch after batch; (batches, steps)."""
     starts = range(0, len(chosen), machine.capacity)
     steps = 0
     for first in starts:
         engine.steps = 0
         start = machine.begin(chosen[first : first + machine.capacity])
-        engine.watch = InitCheck(machine) if watched else None
-        engine.run(start)
+        engine.watch = InitCheck(machine) if "initcheck" in checks else None
+        engine.sync = SyncCheck(machine) if "synccheck" in checks else None
+        machine.races = RaceCheck(machine, engine.program) if "racecheck" in checks and machine.shared_bytes else None
+        try:
+            engine.run(start)
+        except Ended:
+            return len(starts), steps + engine.steps
         steps += engine.steps
+        if progress is not None:
+            progress(min(first + machine.capacity, len(chosen)), len(chosen))
     return len(starts), steps
 
 

@@ -21,8 +21,9 @@ from coppelius.emulator.group import LANES, Bools, Group, Words32
 from coppelius.emulator.memory import Memory
 
 if TYPE_CHECKING:
-    from coppelius.emulator.initcheck import Shadow
     from coppelius.emulator.operation import Operation
+    from coppelius.emulator.racecheck import RaceCheck
+    from coppelius.emulator.shadow import Shadow
 
 Array = npt.NDArray[Any]
 Write = Callable[[Group, Array], None]
@@ -88,6 +89,8 @@ class Machine:
         self.special: dict[str, Array] = {}
         # initcheck's undefined bytes of shared and local memory
         self.shadow: Shadow | None = None
+        # racecheck's memory of who touched what
+        self.races: RaceCheck | None = None
         self.clock: Callable[[], int] = lambda: 0
         # strict mode takes the stores of LDGSTS here, to do them when the copy has been waited for
         self.defer: Callable[[Callable[[], None]], None] | None = None

@@ -36,6 +36,8 @@ class Buffer:
     data: npt.NDArray[np.uint8]
     writable: bool = True
     source: Array | None = field(default=None, repr=False)
+    # of a buffer that began undefined: a flag for each byte that was written, for initcheck
+    defined: npt.NDArray[np.uint8] | None = field(default=None, repr=False)
     _views: dict[int, Array] = field(default_factory=dict, repr=False)
 
     @property
@@ -60,13 +62,18 @@ class Memory:
         self._next = FIRST_ADDRESS
         self._bases: Addresses = np.zeros(0, dtype=np.uint64)
 
-    def place(self, array: Array, name: str = "", *, writable: bool = True) -> int:
-        """Gives a C-contiguous array an address; the kernel reads and writes the array itself."""
+    def place(self, array: Array, name: str = "", *, writable: bool = True, undefined: bool = False) -> int:
+        """Gives a C-contiguous array an address; the kernel reads and writes the array itself.
+
+        `undefined`: its contents mean nothing until a kernel writes them, which initcheck watches.
+        """
         if not array.flags.c_contiguous:
             raise Refusal(f"buffer {name or len(self.buffers)}: only a C-contiguous array has a place in memory")
         data = array.reshape(-1).view(np.uint8)
         may_write = writable and array.flags.writeable
         buffer = Buffer(name or f"#{len(self.buffers)}", self._next, data, may_write, array)
+        if undefined:
+            buffer.defined = np.zeros(len(data), np.uint8)
         self.buffers.append(buffer)
         self._bases = np.array([b.base for b in self.buffers], dtype=np.uint64)
         self._next += -(-(len(data) + GAP) // ALIGNMENT) * ALIGNMENT

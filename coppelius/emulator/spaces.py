@@ -4,8 +4,8 @@
 than four bytes is one part, zero-extended.  Lanes that are out of bounds or misaligned are reported, read
 zero and store nothing.  Of several lanes that store to one address one wins.
 
-initcheck is told of every access to shared and local memory.  Later, in the same places: a defined bit
-beside each buffer; who touched a word of shared memory since the last barrier, for racecheck.
+initcheck is told of every access to shared and local memory and to buffers that began undefined, racecheck of
+every plain access to shared memory.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from coppelius.emulator.group import LANES, Bools, Group
 from coppelius.emulator.machine import LOCAL_WINDOW, SHARED_WINDOW, STACK_TOP, WINDOW_BYTES
 from coppelius.emulator.memory import Span
 from coppelius.emulator.operation import Operation
+from coppelius.emulator.shadow import load_bytes, store_bytes
+from coppelius.emulator.undefined import NONE, Masks
 
 Array = npt.NDArray[Any]
 Parts = list[Array]
@@ -106,6 +108,8 @@ def global_spans(op: Operation, g: Group, flat: Array, size: int) -> list[Span]:
 
 def _load_global(op: Operation, g: Group, flat: Array, size: int) -> Parts:
     spans = global_spans(op, g, flat, size)
+    if op.machine.shadow is not None:
+        _note_global(op, g, spans, size, len(flat))
     if len(spans) == 1 and spans[0].where is None:
         return _columns(spans[0].buffer.view(size), spans[0].index)
     parts = _zeros(len(flat), size)
@@ -115,11 +119,19 @@ def _load_global(op: Operation, g: Group, flat: Array, size: int) -> Parts:
     return parts
 
 
-def _note(op: Operation, g: Group, undefined: Bools, good: Array | None, count: int) -> None:
-    """Tells initcheck which lanes load an undefined value."""
+def _note_global(op: Operation, g: Group, spans: Sequence[Span], size: int, count: int) -> None:
+    """Tells initcheck which bytes of buffers that began undefined nobody has written yet."""
     assert op.machine.shadow is not None
-    flat = _filled([undefined], good, count)[0]
-    op.machine.shadow.loaded = op.machine.shadow.loaded | unflatten(g, flat)
+    for span in spans:
+        if span.buffer.defined is not None:
+            masks = load_bytes(span.buffer.defined, _starts(span, size), size)
+            op.machine.shadow.note(g, masks, span.where, count)
+
+
+def _starts(span: Span, size: int) -> Array:
+    """The first byte of each access in its buffer."""
+    index = span.index
+    return (np.arange(index.start, index.stop) if isinstance(index, slice) else index) * size
 
 
 def _zeros(count: int, size: int) -> Parts:
@@ -138,6 +150,16 @@ def _store_global(op: Operation, g: Group, flat: Array, size: int, parts: Sequen
             op.machine.report(op, "memcheck", text, warps=g.warps, lanes=g.active, address=int(flat[0]))
             continue
         _put(span.buffer.view(size), span.index, parts, span.where)
+        if span.buffer.defined is not None:
+            stored = _stored(op, g, len(parts), span.where)
+            store_bytes(span.buffer.defined, _starts(span, size), size, stored)
+
+
+def _stored(op: Operation, g: Group, parts: int, where: Array | None) -> list[Masks]:
+    """The masks of what is stored by these lanes; without initcheck everything is defined."""
+    shadow = op.machine.shadow
+    flat = [flatten(g, NONE if shadow is None else shadow.part(k)) for k in range(parts)]
+    return flat if where is None else [f[where] for f in flat]
 
 
 def _put(view: Array, index: slice | Array, parts: Sequence[Array], where: Array | None) -> None:
@@ -178,16 +200,33 @@ def shared_index(op: Operation, g: Group, flat: Array, size: int) -> tuple[Array
 def _load_shared(op: Operation, g: Group, flat: Array, size: int) -> Parts:
     at, good = shared_index(op, g, flat, size)
     if op.machine.shadow is not None:
-        _note(op, g, op.machine.shadow.load_shared(at, size), good, len(flat))
+        op.machine.shadow.note(g, load_bytes(op.machine.shadow.shared, at, size), good, len(flat))
+    if op.machine.races is not None:
+        op.machine.races.read(op, g, at, size, good)
     return _filled(_columns(op.machine.shared_views[size], at >> (size.bit_length() - 1)), good, len(flat))
 
 
 def _store_shared(op: Operation, g: Group, flat: Array, size: int, parts: Sequence[Array]) -> None:
     at, good = shared_index(op, g, flat, size)
     if op.machine.shadow is not None:
-        undefined = flatten(g, op.machine.shadow.storing)
-        op.machine.shadow.store_shared(at, size, undefined if good is None else undefined[good])
-    _put(op.machine.shared_views[size], at >> (size.bit_length() - 1), parts, good)
+        store_bytes(op.machine.shadow.shared, at, size, _stored(op, g, len(parts), good))
+    view, index = op.machine.shared_views[size], at >> (size.bit_length() - 1)
+    if op.machine.races is None:
+        _put(view, index, parts, good)
+        return
+    op.machine.races.write(op, g, at, size, good, lambda: _differs(view, index, parts, good))
+    _put(view, index, parts, good)
+    op.machine.races.lost(op, g, at, good, _differs(view, index, parts, good))
+
+
+def _differs(view: Array, index: Array, parts: Sequence[Array], where: Array | None) -> Bools:
+    """Which of these accesses' bytes in memory are not those given."""
+    found = np.zeros(len(index), np.bool_)
+    for k, part in enumerate(parts):
+        chosen = part if where is None else part[where]
+        there = view[index] if view.ndim == 1 else view[index, k]
+        found |= there != (chosen if chosen.dtype == view.dtype else chosen.astype(view.dtype))
+    return found
 
 
 # local
@@ -210,7 +249,7 @@ def _load_local(op: Operation, g: Group, flat: Array, size: int) -> Parts:
     words = op.machine.local.reshape(-1, op.machine.warps * LANES)
     row = offset >> 2
     if op.machine.shadow is not None:
-        _note(op, g, op.machine.shadow.load_local(row, column, max(1, size // 4)), good, len(flat))
+        op.machine.shadow.note(g, op.machine.shadow.load_local(row, column, offset, size), good, len(flat))
     parts: Parts = [words[row + k, column] for k in range(max(1, size // 4))]
     if size < 4:
         shift = (offset & 3).astype(np.uint32) * np.uint32(8)
@@ -224,8 +263,7 @@ def _store_local(op: Operation, g: Group, flat: Array, size: int, parts: Sequenc
     row = offset >> 2
     chosen = [p if good is None else p[good] for p in parts]
     if op.machine.shadow is not None:
-        undefined = flatten(g, op.machine.shadow.storing)
-        op.machine.shadow.store_local(row, column, len(chosen), undefined if good is None else undefined[good])
+        op.machine.shadow.store_local(row, column, offset, size, _stored(op, g, len(chosen), good))
     if size >= 4:
         for k, part in enumerate(chosen):
             words[row + k, column] = part
@@ -280,9 +318,14 @@ def words(
     if space == "shared":
         at, good = shared_index(op, g, flat, size)
         whole = op.machine.shared.reshape(-1).view(f"u{size}")
+        if op.machine.shadow is not None:
+            op.machine.shadow.note(g, load_bytes(op.machine.shadow.shared, at, size), good, len(flat))
         return [(whole, at // size, good)] if len(at) else []
     found: list[tuple[Array, npt.NDArray[np.intp], Array | None]] = []
-    for span in global_spans(op, g, flat, size):
+    spans = global_spans(op, g, flat, size)
+    if op.machine.shadow is not None:
+        _note_global(op, g, spans, size, len(flat))
+    for span in spans:
         data = span.buffer.data
         view = data[: len(data) // size * size].view(f"u{size}")
         index = np.arange(span.index.start, span.index.stop) if isinstance(span.index, slice) else span.index

@@ -80,6 +80,8 @@ class StrictEngine(Engine):
         swapped = self._read(timed, timed.guards, group)
         if self.watch is not None and here.guard is not None:
             self.watch.decide(timed.operation, group)
+        if self.machine.races is not None:
+            self.machine.races.enter(timed.operation, group)
         part = group if here.guard is None else group.under(here.guard(group))
         overtaken: list[Flight] = []
         if part is not None:

@@ -115,7 +115,7 @@ def test_barrier_that_one_warp_never_reaches(assembled: Assemble) -> None:
         "BAR.SYNC 0x1",
         "EXIT",
     )
-    found = _finding(code, grid=1, block=96)
+    found = _finding(code, grid=1, block=96, checks=())
     assert found.rule == "deadlock"
     assert "32 threads at 0x30 BAR.SYNC 0x0, 0x80; 64 threads at 0x50 BAR.SYNC 0x1" in found.detail
     assert "96 threads are alive" in found.detail
@@ -135,7 +135,7 @@ def test_lanes_that_never_converge(assembled: Assemble) -> None:
     assert _launch(code, grid=1, block=32).findings == []
     stuck = assembled("WARPSYNC 0xffffffff", "S2R R0, SR_LANEID", "ISETP.GE.AND P0, PT, R0, 0x8, PT", "@P0 BRA 0x60",
                       "WARPSYNC 0xffffffff", "EXIT", "BAR.SYNC 0x0", "EXIT")  # fmt: skip
-    found = _finding(stuck, grid=1, block=32)
+    found = _finding(stuck, grid=1, block=32, checks=())
     assert (found.rule, found.lanes) == ("deadlock", 8)
 
 
@@ -165,7 +165,7 @@ def test_a_mnemonic_without_meaning_is_named(assembled: Assemble, monkeypatch: p
         ({"grid": (1, 1, 1), "block": (1025, 1, 1)}, "at most 1024"),
         ({"grid": (1, 1, 1), "block": (32, 1, 1), "mode": "quick"}, "known: fast, strict"),
         ({"grid": (1, 1, 1), "block": (32, 1, 1), "mma": "rough"}, "known: exact, fast"),
-        ({"grid": (1, 1, 1), "block": (32, 1, 1), "checks": ["guess"]}, "known: initcheck"),
+        ({"grid": (1, 1, 1), "block": (32, 1, 1), "checks": ["guess"]}, "known: initcheck, racecheck, synccheck"),
         ({"grid": (4, 1, 1), "block": (32, 1, 1), "blocks": [4]}, "each below the grid's 4"),
     ],
 )

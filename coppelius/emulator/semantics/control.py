@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coppelius.emulator.access import row_writer
-from coppelius.emulator.barriers import Parked
+from coppelius.emulator.barriers import Parked, completed
 from coppelius.emulator.group import LANES, Group, Words32, ballot
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import ControlStep, Step, controls, executes
@@ -212,7 +212,11 @@ def warpsync(op: Operation) -> ControlStep:
 def _wait(engine: Engine, op: Operation, kind: str, key: int, group: Group, need: Words32) -> None:
     """Goes on at once where everyone needed is here; else parks."""
     missing = need & ~(_lanes_of_group(group) | engine.exited()[group.select].reshape(-1, 1))
+    if engine.sync is not None and kind == "warpsync":
+        engine.sync.name(op, group, need)
     if not (missing if group.mask is None else missing[group.mask]).any():
+        if engine.machine.races is not None:
+            engine.machine.races.together(group, need)
         engine.push(op.ordinal + 1, group)
         return
     kept = None if kind == "bsync" else need
@@ -232,10 +236,14 @@ def bar(op: Operation) -> ControlStep:
 
     def go(engine: Engine, group: Group) -> None:
         for key, threads, part in _by_barrier(group, number(group), count(group)):
+            if engine.sync is not None:
+                engine.sync.arrive(op, part, key, threads)
             if mode.startswith("ARV"):
                 _arrive(engine, key, part)
                 engine.push(op.ordinal + 1, part)
             elif threads == 0 and not reduce and part.threads == engine.machine.alive_threads:
+                everyone = np.ones(engine.machine.capacity, np.bool_)
+                completed(engine, op, part, key, everyone, engine.machine.alive, whole=True)
                 engine.push(op.ordinal + 1, part)
             else:
                 votes = np.broadcast_to(vote(part), (part.count, LANES)).copy() if reduce else None
@@ -282,6 +290,8 @@ def _arrive(engine: Engine, key: int, group: Group) -> None:
     for block in np.unique(blocks).tolist():
         place = (key, block)
         engine.arrivals[place] = engine.arrivals.get(place, 0) + int(lanes[blocks == block].sum())
+    if engine.machine.races is not None:
+        engine.machine.races.arrive(key, group)
 
 
 @executes("B2R")

@@ -17,6 +17,7 @@ from coppelius.emulator.group import LANES, Group
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared_access import access_size, address_of
+from coppelius.emulator.undefined import NONE
 
 Array = npt.NDArray[Any]
 _LANE = np.arange(LANES)
@@ -93,9 +94,17 @@ def _front(word: Array, kept: Array) -> Array:
 
 
 def _copy(op: Operation, g: Group, target: Array, size: int, values: list[Array]) -> None:
-    """Stores into shared memory, now or when strict mode says."""
+    """Stores into shared memory, now or when strict mode says; as defined as what was loaded."""
+    shadow = op.machine.shadow
+    masks = [NONE] if shadow is None else shadow.loaded or [NONE]
+    kept = [np.array(v) for v in (target, *values)] if op.machine.defer is not None else [target, *values]
+
+    def put() -> None:
+        if shadow is not None:
+            shadow.storing = masks
+        spaces.store(op, "shared", g, kept[0], size, kept[1:])
+
     if op.machine.defer is None:
-        spaces.store(op, "shared", g, target, size, values)
-        return
-    kept = [np.array(v) for v in (target, *values)]
-    op.machine.defer(lambda: spaces.store(op, "shared", g, kept[0], size, kept[1:]))
+        put()
+    else:
+        op.machine.defer(put)

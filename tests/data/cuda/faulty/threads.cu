@@ -29,7 +29,9 @@ extern "C" __global__ void race_within_a_warp(int* out, const int* x) {
     int i = threadIdx.x;
     volatile int* t = tile;
     if (x[i] & 1) {
-        t[i] = x[i] * x[i];
+        int v = 1;
+        for (int k = 0; k < x[i]; k++) v = v * 3 ^ k;
+        t[i] = v;
     } else {
         out[i] = t[i ^ 1];
     }
