@@ -13,6 +13,7 @@ from tasks.arena import task_arena  # noqa: E402
 from tasks.check import task_check  # noqa: E402
 from tasks.emit import task_emit  # noqa: E402
 from tasks.encode import task_encode  # noqa: E402
+from tasks.gc import task_gc  # noqa: E402
 from tasks.guard import task_guard  # noqa: E402
 from tasks.halve import task_halve  # noqa: E402
 from tasks.place import task_place  # noqa: E402
@@ -35,6 +36,7 @@ __all__ = [
     "task_check",
     "task_emit",
     "task_encode",
+    "task_gc",
     "task_guard",
     "task_halve",
     "task_place",

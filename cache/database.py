@@ -13,12 +13,14 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-LAYOUT = 1  # of the tables and of what they hold; another number means: forget everything
+LAYOUT = 2  # of the tables and of what they hold; another number means: forget everything
 
 TABLES = """
 create table file (path text primary key, mtime int, size int, inode int, ctime int, digest text) without rowid;
 create table module (key text primary key, facts text) without rowid;
 create table step (name text primary key, record text) without rowid;
+create table code (digest text primary key, modules text) without rowid;
+create table forgotten (name text primary key) without rowid;
 """
 
 # primary result codes that say something of the moment or the place, not of the file
@@ -108,6 +110,27 @@ class State:
 
     def forget_records(self, names: Collection[str]) -> None:
         self._many("delete from step where name=?", [(name,) for name in names])
+
+    def code(self, digest: str) -> dict[str, str]:
+        """What counted of each file of a step's code when its digest was this; empty if not known."""
+        row = self._connection().execute("select modules from code where digest=?", (digest,)).fetchone()
+        return json.loads(row[0]) if row else {}
+
+    def save_code(self, codes: Mapping[str, Mapping[str, str]], live: Collection[str]) -> None:
+        """Adds `codes` by digest; of the older ones keeps those in `live`."""
+        known = {digest for (digest,) in self._connection().execute("select digest from code")}
+        self._many("delete from code where digest=?", [(digest,) for digest in known - set(live)])
+        rows = [(digest, json.dumps(modules)) for digest, modules in codes.items() if digest not in known]
+        self._many("insert or replace into code values (?,?)", rows)
+
+    def forgotten(self) -> set[str]:
+        return {name for (name,) in self._connection().execute("select name from forgotten")}
+
+    def save_forgotten(self, names: Collection[str]) -> None:
+        self._many("insert or replace into forgotten values (?)", [(name,) for name in names])
+
+    def remember(self, name: str) -> None:
+        self._connection().execute("delete from forgotten where name=?", (name,))
 
     def close(self) -> None:
         if self._link is not None:

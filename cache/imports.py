@@ -21,6 +21,9 @@ from typing import Any
 PACKAGES = ("coppelius", "tasks", "cache")
 DIGEST_BYTES = 32
 
+# module -> the SHA-256 of the source that runs in this process
+loaded: dict[str, str] = {}
+
 
 class ContentLoader(SourceFileLoader):
     """Compiles from source, or loads bytecode that this very source gave."""
@@ -29,6 +32,7 @@ class ContentLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_data(self.path)
+        loaded[fullname] = hashlib.sha256(source).hexdigest()
         key = hashlib.sha256(importlib.util.MAGIC_NUMBER + os.fsencode(self.path) + b"\0" + source).digest()
         kept = self.store / f"{fullname}.code"
         try:

@@ -29,7 +29,8 @@ class BuildLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("another build is running in this checkout; waiting for it", file=sys.stderr, flush=True)
+            # past whoever captures what this process prints: doit does, around a task's actions
+            os.write(2, b"another build is running in this checkout; waiting for it\n")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         self._descriptor = descriptor
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from cache.database import Signature, State
 from cache.files import Files, signature_of
+from cache.imports import loaded
 
 # of what `read_facts` gives; the tree's shape depends on the interpreter
 FACTS = f"1 {sys.version_info.major}.{sys.version_info.minor}"
@@ -41,6 +42,7 @@ class Sources:
         self.data: dict[str, list[str]] = {}
         self._imports: dict[str, list[str]] = {}
         self._digests: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, list[str]]] = {}
+        self.counted: dict[str, dict[str, str]] = {}  # of each digest given: what counted of each file
         for package in dict.fromkeys(name.partition(".")[0] for name in followed):
             self._scan(package)
 
@@ -135,20 +137,28 @@ class Sources:
             self._digests[entries, raw] = self._digest(entries, raw)
         return self._digests[entries, raw]
 
+    def runs_as_read(self, entries: Iterable[str]) -> bool:
+        """Did this process load the modules of a closure, as far as it has, from what was looked at?"""
+        return all(loaded.get(m) in (None, self.facts(m)["raw"]) for m in self.closure(entries))
+
     def _digest(self, entries: tuple[str, ...], raw: tuple[str, ...]) -> tuple[str, list[str]]:
         modules = self.closure(entries)
         facts = [self.facts(module) for module in modules]
         tree = "documented" if any(fact["reads_docs"] for fact in facts) else "bare"
         total = hashlib.sha256()
+        parts: dict[str, str] = {}
         for module, fact in zip(modules, facts, strict=True):
             counted = "raw" if f"{module}.".startswith(tuple(f"{name}." for name in raw)) else tree
             total.update(f"{module} {fact[counted]}\n".encode())
+            parts[self.modules[module]] = fact[counted]
         paths = self.files_of(modules)
         for path in paths:
             if not path.endswith(".py"):
                 signature, digest = self._files.look(path)
                 self._signatures.setdefault(path, signature or (0, 0, 0, 0))
                 total.update(f"{path} {digest}\n".encode())
+                parts[path] = digest
+        self.counted[total.hexdigest()] = parts
         return total.hexdigest(), paths
 
 

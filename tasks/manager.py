@@ -11,6 +11,7 @@ A task that is no step of the graph is left to doit.
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 from pathlib import Path
 from types import FrameType
@@ -21,10 +22,9 @@ from doit.dependency import Dependency, DependencyStatus
 from cache import atomic
 from cache.files import MISSING
 from tasks.graph import BUILD, Step
-from tasks.ledger import Cause, Observation
+from tasks.ledger import Cause, History, Observation
 from tasks.project import Project
-
-SCRATCH = f"{BUILD}/{atomic.PARTIAL}"
+from tasks.restore import SCRATCH
 
 
 class StepDependency(Dependency):  # type: ignore[misc]
@@ -32,12 +32,13 @@ class StepDependency(Dependency):  # type: ignore[misc]
 
     project: Project
     objections: dict[str, Any]
-    observed: dict[str, Observation]
+    observed: dict[str, tuple[Observation, list[Cause]]]
     begun: bool
+    failed: bool
 
     def attach(self, project: Project, objections: dict[str, Any]) -> None:
         self.project, self.objections = project, objections
-        self.observed, self.begun = {}, False
+        self.observed, self.begun, self.failed = {}, False, False
         # doit's constructor binds these on the instance
         self.remove, self.remove_all = self._remove, self._remove_all
 
@@ -48,11 +49,15 @@ class StepDependency(Dependency):  # type: ignore[misc]
         runs = task.verbosity is not None  # only a runner sets it, just before it asks
         if runs:
             self._begin()
-        seen = self.observed[task.name] = self.project.ledger.observe(step)
+        seen = self.project.ledger.observe(step)
         causes = self.project.ledger.causes(step, seen)
+        self.observed[task.name] = seen, causes
+        missing = [path for path, digest in seen.inputs if digest == MISSING]
+        task.restored = False
+        if runs and causes and not missing and self.project.restorer.restore(step, seen, causes):
+            task.restored, causes = True, []
         status = _as_status(causes, get_log)
         task.dep_changed = [cause.what for cause in causes if cause.kind == "input"]
-        missing = [path for path, digest in seen.inputs if digest == MISSING]
         if runs and missing:
             status.status, status.error_reason = "error", f"{missing[0]} is missing; build what makes it first"
         task.asked = _asked(task, tasks_dict)
@@ -66,11 +71,24 @@ class StepDependency(Dependency):  # type: ignore[misc]
         if step is None:
             super().save_success(task, result_hash)
             return
-        kept = self.project.ledger.record(step, self.observed.pop(task.name), task.values.get("written"))
-        if not kept:
+        (seen, causes), made = self.observed.pop(task.name), task.values
+        history = History([str(cause) for cause in causes] or ["asked to run"], made.get("seconds", 0.0))
+        if self._recorded(step, seen, made, history):
+            if made:  # `doit reset-dep` takes what lies there, and ran nothing
+                self.project.restorer.keep(step, seen, made["sizes"], made["written"], made["seconds"])
+                self.project.restorer.spans.append(made["span"])
+        else:
             print(f"{task.name}: what it reads changed while it ran; it will run again", file=sys.stderr)
 
+    def _recorded(self, step: Step, seen: Observation, made: dict[str, Any], history: History) -> bool:
+        try:
+            return self.project.ledger.record(step, seen, made.get("written"), history)
+        except sqlite3.OperationalError as error:  # a full disk: what was recorded before stays
+            print(f"{step.name}: {error}; not recorded", file=sys.stderr)
+            return False
+
     def remove_success(self, task: Any) -> None:
+        self.failed = True
         if task.name not in self.project.graph.steps:
             super().remove_success(task)
         elif "written" in task.values:  # it failed by an objection to what it wrote
@@ -81,19 +99,26 @@ class StepDependency(Dependency):  # type: ignore[misc]
 
     def close(self) -> None:
         if not self._closed:
-            self.project.ledger.save()
+            try:
+                self.project.ledger.save()
+            except sqlite3.OperationalError as error:
+                print(f"{self.project.root}: {error}; the next build is slower", file=sys.stderr)
             self.project.ledger.close()
-            super().close()
+            try:
+                super().close()
+            except (OSError, UnboundLocalError) as error:  # doit's file of its own tasks, where the disk is full
+                print(f"doit's own state is not saved: {error}", file=sys.stderr)
             self.project.lock.release()
 
     def _remove(self, name: str) -> None:
         self.project.lock.hold()
-        self.project.ledger.forget([name])
+        if name in self.project.graph.steps:
+            self.project.ledger.forget_by_hand([name])
         self.backend.remove(name)
 
     def _remove_all(self) -> None:
         self.project.lock.hold()
-        self.project.ledger.forget(list(self.project.ledger.records))
+        self.project.ledger.forget_by_hand(list(self.project.graph.steps))
         self.backend.remove_all()
 
     def _begin(self) -> None:

@@ -1,8 +1,8 @@
-"""One checkout opened: its plan, its graph, its ledger."""
+"""One checkout opened: its plan, its graph, its ledger, its store."""
 
 import importlib
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,10 @@ from coppelius.isa.refusal import Refusal
 from tasks.graph import TARGETS, Graph, build_graph
 from tasks.ledger import Ledger
 from tasks.plan import Plan, read_plan
+from tasks.restore import Restorer, open_store, tools
 
 CATALOGUE = "coppelius.catalog"
 LOCK = "cache/state.lock"
-
-# inputs and parameters -> the contents of the outputs, in the graph's order
-Action = Callable[[Sequence[Path], Mapping[str, Any]], Sequence[str | bytes]]
 
 
 class Project:
@@ -25,7 +23,9 @@ class Project:
         self.root = root
         self.plan: Plan = read_plan(root, overrides, tuple(TARGETS))
         self.graph: Graph = build_graph(_rows(), self.plan)
-        self.ledger = Ledger(root, self.graph)
+        self.ledger = Ledger(root, self.graph, tools())
+        self.store = open_store(root)
+        self.restorer = Restorer(root, self.graph, self.ledger, self.store)
         self.lock = BuildLock(root / LOCK)
 
 

@@ -1,13 +1,17 @@
 """What a build prints: failures in full, the release it published as a table, one line of counts.
 
-Steps that succeed print nothing (with `-v 2` each step that runs is named).  A step that could not run
-because one before it failed is counted, not explained: the failure before it is.  A run whose steps failed
-ends with status 1, where doit would tell apart failed (1) from not reached (2).
+Steps that succeed print nothing (with `-v 2` each step that runs is named after a dot, each that the store
+gave after a `<`).  On a terminal one line says how far the build is; elsewhere a plain line does where a
+build takes long.  A step that could not run because one before it failed is counted, not explained: the
+failure before it is.  A run whose steps failed ends with status 1, where doit would tell apart failed (1)
+from not reached (2).
 """
 
 import json
 import os
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,10 @@ from doit.exceptions import UnmetDependency
 from doit.reporter import ConsoleReporter
 
 FAILED = 1
+REFRESH = 0.1  # seconds between two looks of the progress line
+PLAIN_EVERY = 10.0  # seconds between two plain lines of progress
+ERASE = "\r\x1b[K"
+TRACE = "COPPELIUS_TRACE"  # the file that a build's trace goes to
 
 
 class BuildReporter(ConsoleReporter):  # type: ignore[misc]
@@ -24,28 +32,45 @@ class BuildReporter(ConsoleReporter):  # type: ignore[misc]
 
     def __init__(self, outstream: Any, options: Any) -> None:
         super().__init__(outstream, options)
-        self.ran, self.current, self.failed, self.unreached = 0, 0, 0, 0
+        self.counts = dict.fromkeys(COUNTED, 0)
         self.published: list[Path] = []
         self.said: dict[str, str] = {}  # message -> the step that failed with it first
+        self.progress = Progress(outstream)
+
+    def write(self, text: str) -> None:
+        self.progress.erase()
+        super().write(text)
 
     def execute_task(self, task: Any) -> None:
         if task.actions and task.verbosity > 1:
-            super().execute_task(task)
+            self.write(f".  {task.name}\n")
+        self.progress.show(self.counts, task.name)
 
     def add_success(self, task: Any) -> None:
-        if not task.actions:
-            return
-        self.ran += 1
-        self.published += [Path(path) for path in task.targets if path.endswith("/manifest.json")]
+        if is_step(task):
+            self.counts["run"] += 1
+            self._note_release(task)
 
     def skip_uptodate(self, task: Any) -> None:
-        self.current += bool(task.actions)
+        if not is_step(task):
+            return
+        if getattr(task, "restored", False):
+            self.counts["restored"] += 1
+            self._note_release(task)
+            if task.verbosity > 1:
+                self.write(f"<  {task.name}\n")
+            self.progress.show(self.counts, task.name)
+        else:
+            self.counts["up to date"] += 1
+
+    def _note_release(self, task: Any) -> None:
+        self.published += [Path(path) for path in task.targets if path.endswith("/manifest.json")]
 
     def add_failure(self, task: Any, fail: Any) -> None:
         if isinstance(fail, UnmetDependency):
-            self.unreached += bool(task.actions)
+            self.counts["not reached"] += bool(task.actions)
             return
-        self.failed += 1
+        self.counts["failed"] += 1
         message = fail.get_msg().strip()
         first = self.said.setdefault(message, task.name)
         if first != task.name:
@@ -54,25 +79,75 @@ class BuildReporter(ConsoleReporter):  # type: ignore[misc]
             self.write(f"{task.name} failed\n{_indented(message)}\n")
 
     def complete_run(self) -> None:
+        self.progress.erase()
         if self.runtime_errors:
             super().complete_run()
             return
         for manifest in self.published:
             print_release(json.loads(manifest.read_text(encoding="utf-8")), self.outstream)
-        self.write(f"{self.counts()}\n")
+        project = _project()
+        if any(self.counts.values()):
+            self.write(f"{closing_line(self.counts, project.store.bad, project.restorer.saved)}\n")
         self.outstream.flush()
-        if self.failed and sys.exc_info()[0] is None:
+        if os.environ.get(TRACE):
+            from tasks.spans import write_trace
+
+            write_trace(Path(os.environ[TRACE]), project.restorer.spans)
+        if self.counts["failed"] and sys.exc_info()[0] is None:
             raise SystemExit(FAILED)
 
-    def counts(self) -> str:
-        parts = [
-            (self.ran, "run"),
-            (self.current, "up to date"),
-            (self.failed, "failed"),
-            (self.unreached, "not reached"),
-        ]
-        said = [f"{count} {what}" for count, what in parts if count]
-        return f"steps: {', '.join(said) or 'none'}"
+
+COUNTED = ("run", "restored", "up to date", "failed", "not reached")
+
+
+def is_step(task: Any) -> bool:
+    """Not a group of steps, nor a task of another kind such as `gc`."""
+    return bool(task.actions and task.targets)
+
+
+def closing_line(counts: Mapping[str, int], bad: int = 0, saved: float = 0.0) -> str:
+    """What became of the steps; what is zero is not said."""
+    said = [f"{counts[what]} {what}" for what in COUNTED if counts.get(what)]
+    if bad:
+        said.append(f"{bad} bad in the store")
+    if counts.get("restored"):
+        said.append(f"{saved:.2f} s saved")
+    return f"steps: {', '.join(said)}"
+
+
+def _project() -> Any:
+    from tasks.step import project  # which knows doit's tasks, and so this reporter
+
+    return project()
+
+
+class Progress:
+    """One line that is written over on a terminal; plain lines, seldom, where nobody watches."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.live = stream.isatty() and not os.environ.get("CI")
+        self.shown, self.last = False, time.monotonic()
+
+    def show(self, counts: Mapping[str, int], name: str) -> None:
+        now = time.monotonic()
+        if now - self.last < (REFRESH if self.live else PLAIN_EVERY):
+            return
+        self.last = now
+        done = f"{sum(counts.values())} of {len(_project().graph.steps)}"
+        if not self.live:
+            self.stream.write(f"steps: {done}\n")
+            self.stream.flush()
+            return
+        room = os.get_terminal_size(self.stream.fileno()).columns - 1
+        self.stream.write(f"{ERASE}{f'[{done}] {name}'[:room]}")
+        self.stream.flush()
+        self.shown = True
+
+    def erase(self) -> None:
+        if self.shown:
+            self.stream.write(ERASE)
+            self.shown = False
 
 
 def _indented(text: str) -> str:
@@ -93,6 +168,6 @@ def print_release(manifest: dict[str, Any], stream: Any) -> None:
     for heading in ("offset", "address", "bytes", "instructions", "registers"):
         table.add_column(heading, justify="right", no_wrap=True)
     for image in manifest["images"]:
-        numbers = (image["bytes"], image["instructions"], image["registers"])
-        table.add_row(image["identity"], f"{image['offset']:#x}", f"{image['address']:#x}", *(f"{n}" for n in numbers))
+        numbers = (f"{image[key]}" for key in ("bytes", "instructions", "registers"))
+        table.add_row(image["identity"], f"{image['offset']:#x}", f"{image['address']:#x}", *numbers)
     console.print(table)

@@ -1,9 +1,10 @@
 """One stage as doit tasks: the only way a stage file makes them.
 
-An action gets paths and parameters and gives contents; publishing, digests and failures are done here, the
+An action gets paths and parameters and gives contents; the rest is done here and in `tasks.restore`, the
 same for all.  A refusal or an error fails its own step; steps that do not read its output go on.
 """
 
+import errno
 import os
 import sys
 import traceback
@@ -17,14 +18,15 @@ import doit
 from doit.exceptions import TaskFailed
 from doit.task import clean_targets
 
-from cache import atomic
 from cache.lock import die_with_parent
 from coppelius.isa.refusal import Refusal
 from tasks.graph import Step
-from tasks.manager import SCRATCH, adopt, drop_release
-from tasks.project import Action, Project
+from tasks.manager import adopt, drop_release
+from tasks.project import Project
+from tasks.restore import Action, perform
 
 ROOT = Path(__file__).resolve().parent.parent
+OF_THE_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 USAGE = 2  # exit status of a run that could not start
 
 # stage -> what an output of that step objects to, as lines; a step asked for by name fails on an objection
@@ -63,7 +65,7 @@ def steps_of(stage: str, action: Action) -> Iterator[dict[str, Any]]:
                 "file_dep": [path for path, _ in step.inputs],
                 "task_dep": project().graph.before(step),  # in order; doit alone would take them from a set
                 "targets": list(step.outputs),
-                "clean": [clean_targets, (drop_release, [step])] if step.stage.once else True,
+                "clean": [(clean_step, [step])],
             }
 
 
@@ -73,35 +75,32 @@ def execute(step: Step, action: Action, task: Any) -> Any:
     if parent is not None and parent.pid is not None:
         die_with_parent(parent.pid)
     try:
-        given = action([ROOT / path for path, _ in step.inputs], step.parameters)
-        contents = {
-            path: text.encode() if isinstance(text, str) else text
-            for path, text in zip(step.outputs, given, strict=True)
-        }
-        _publish(step, contents)
+        made = perform(ROOT, step, action, project().store)
     except Exception as error:
         return TaskFailed(failure_text(error))
-    written = {"written": {path: atomic.digest(content) for path, content in contents.items()}}
     if task.asked and step.stage.name in OBJECTIONS:
         objection = OBJECTIONS[step.stage.name](ROOT, step)
         if objection:
-            task.values.update(written)  # its output is whole, and up to date for those who read it
+            task.values.update(made)  # its output is whole, and up to date for those who read it
             return TaskFailed("\n".join(objection))
-    return written
+    return made
 
 
-def _publish(step: Step, contents: dict[str, bytes]) -> None:
-    if len(contents) > 1 and step.stage.once:
-        atomic.publish(ROOT / step.folder, {Path(path).name: text for path, text in contents.items()})
-        return
-    for path, content in contents.items():
-        atomic.write(ROOT / path, content, ROOT / SCRATCH)
+def clean_step(step: Step, task: Any, dryrun: bool) -> None:
+    """`doit clean`: not while a build runs."""
+    if not dryrun:
+        project().lock.hold()
+    clean_targets(task, dryrun)
+    if step.stage.once and not dryrun:
+        drop_release(step)
 
 
 def failure_text(error: Exception) -> str:
     """What a user needs to mend it: a refusal's own words, a syntax error's place, else where it was raised."""
     if isinstance(error, Refusal):
         return str(error)
+    if isinstance(error, OSError) and error.errno in OF_THE_PLACE:
+        return f"{error.filename or 'build'}: {error.strerror}".replace(f"{ROOT}{os.sep}", "")
     if isinstance(error, SyntaxError):
         return "".join(traceback.format_exception_only(error)).rstrip().replace(f"{ROOT}{os.sep}", "")
     # without this file's own frame

@@ -41,7 +41,7 @@ def test_data_names_what_comes_before_and_why(built):
     built.edit("coppelius/program/encoding.py", "FILL =", "UNUSED = FILL =")
     steps = {step["name"]: step for step in json.loads(built.command("graph", "--json").output)["steps"]}
     assert steps["place:second"]["before"] == ["encode:second", "place:first"]
-    assert steps["encode:second"]["causes"] == ["its code changed"]
+    assert steps["encode:second"]["causes"] == ["its code changed (coppelius/program/encoding.py)"]
     assert steps["check:second"]["causes"] == ["after encode:second"]
 
 
@@ -51,7 +51,7 @@ def test_the_picture_has_a_cell_for_every_step(built, tmp_path):
     root = ElementTree.fromstring(picture)
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert len(titles) == 31
-    assert "emit:third: stale\nits code changed" in titles
+    assert "emit:third: stale\nits code changed (coppelius/kernels/halves.py)" in titles
     words = Counter(text.text for text in root.iter(f"{SVG}text"))
     assert (words["stale"], words["after stale"], words["1 stale"], words["third"]) == (1, 8, 1, 1)
     assert built.command("graph").output == picture

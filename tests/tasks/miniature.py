@@ -40,6 +40,11 @@ class Outcome(NamedTuple):
     status: int
     ran: list[str]  # the steps that were started, sorted
     output: str
+    restored: Sequence[str] = ()  # the steps that the store gave, sorted
+
+    @property
+    def made(self) -> list[str]:
+        return sorted({*self.ran, *self.restored})
 
 
 class Miniature:
@@ -47,6 +52,7 @@ class Miniature:
         self.root = root
         self.targets = targets
         self.log = root.with_name(f"{root.name}.log")
+        self.environment: dict[str, str] = {}
         for package in ("tasks", "cache"):
             shutil.copytree(REPOSITORY / package, root / package, ignore=_generated)
         shutil.copy(REPOSITORY / "dodo.py", root)
@@ -105,6 +111,9 @@ class Miniature:
                 del sys.modules[name]
             sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ContentFinder"]
             os.chdir(self.root)
+            for name in [name for name in os.environ if name.startswith("COPPELIUS_")]:
+                del os.environ[name]  # the developer's own
+            os.environ |= self.environment
             if before is not None:
                 before()
             status = call() or 0
@@ -131,8 +140,8 @@ class Miniature:
                 raise AssertionError(f"doit did not end; it wrote\n{self.log.read_text()}")
             time.sleep(0.002)
         output = self.log.read_text()
-        ran = sorted(line[3:] for line in output.splitlines() if line.startswith(".  "))
-        return Outcome(os.waitstatus_to_exitcode(status), ran, output)
+        ran, restored = (sorted(line[3:] for line in output.splitlines() if line.startswith(s)) for s in (".  ", "<  "))
+        return Outcome(os.waitstatus_to_exitcode(status), ran, output, restored)
 
     def doit(self, *arguments: str, before: Callable[[], None] | None = None) -> Outcome:
         """Runs doit to its end."""
@@ -178,21 +187,31 @@ class Miniature:
 
     def clean_outputs(self, root: Path) -> dict[str, bytes]:
         """What a clean build of this checkout's sources gives, made in a copy at `root`."""
-        shutil.copytree(self.root, root, ignore=_generated)
-        twin = object.__new__(Miniature)
-        twin.root, twin.targets, twin.log = root, self.targets, root.with_name(f"{root.name}.log")
+        twin = self.copy(root)
         outcome = twin.doit()
         assert twin.release_is_whole(), outcome.output
         found = twin.outputs()
         shutil.rmtree(root)
         return found
 
+    def copy(self, root: Path) -> "Miniature":
+        """Another checkout of the same sources: nothing built, and no store."""
+        shutil.copytree(self.root, root, ignore=_generated)
+        twin = object.__new__(Miniature)
+        twin.root, twin.targets, twin.log = root, self.targets, root.with_name(f"{root.name}.log")
+        twin.environment = {}
+        return twin
+
     def source_files(self) -> Iterator[Path]:
         yield from sorted((self.root / "coppelius").rglob("*.py"))
 
 
 def _generated(_folder: str, names: list[str]) -> set[str]:
-    return {name for name in names if name == "__pycache__" or name == "build" or name.startswith("state.")}
+    return {
+        name
+        for name in names
+        if name == "__pycache__" or name == "build" or name.startswith("state.") or name == "objects"
+    }
 
 
 class KillAt:

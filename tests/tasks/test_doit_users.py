@@ -1,7 +1,9 @@
 """doit's own commands do what its users expect."""
 
+import fcntl
 import os
 import sys
+import time
 
 import pytest
 
@@ -10,7 +12,7 @@ STEPS = 31
 
 def test_list_names_the_stages_and_all_steps(built):
     stages = [line.split()[0] for line in built.doit("list").output.splitlines()]
-    assert stages == ["arena", "check", "emit", "encode", "guard", "halve", "place"]
+    assert stages == ["arena", "check", "emit", "encode", "gc", "guard", "halve", "place"]
     listed = built.doit("list", "--all", "--status").output.splitlines()
     assert sum(line.startswith("U ") for line in listed) == STEPS
 
@@ -63,12 +65,28 @@ def test_clean_removes_what_the_steps_wrote(built):
     assert "removing file" in built.doit("clean", "--dry-run").output
     assert built.outputs() == before
     built.doit("clean", "encode:first")
-    assert built.build().ran == ["encode:first"]
+    assert built.build().made == ["encode:first"]
     built.doit("clean")
     assert built.outputs() == {}
     assert list((built.root / "build/sm86").glob(".release*")) == []
-    assert built.build().ran == built.steps(also=["arena"])
+    outcome = built.build()
+    assert (outcome.ran, outcome.restored) == ([], built.steps(also=["arena"]))
     assert built.outputs() == before
+
+
+def test_clean_waits_for_a_build(built):
+    path = built.root / "cache/state.lock"
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # not with our descriptor, which would hold the lock as long as the cleaner lives
+        cleaner = built.fork("clean", before=lambda: os.close(lock.fileno()))
+        deadline = time.monotonic() + 30
+        while "another build is running" not in built.log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert built.release_is_whole()
+        assert built.outputs()
+    assert built.finish(cleaner).status == 0
+    assert built.outputs() == {}
 
 
 def test_always_execute_runs_all_and_changes_nothing(built):
