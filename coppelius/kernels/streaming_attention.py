@@ -17,12 +17,12 @@ cache level on the same tiles.  Blocks with the longest way come first: grid x i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from coppelius.builder.kernel import Kernel
 from coppelius.builder.registers import Vector
-from coppelius.isa.operands import RZ, P, R
+from coppelius.isa.operands import PT, RZ, P, R
 from coppelius.isa.refusal import Refusal
 
 DEPTH = 64
@@ -120,6 +120,27 @@ def scale_of(k: Kernel) -> tuple[R, R]:
     return flip, scale
 
 
+# order -------------------------------------------------------------------------------------------------
+
+Emit = Callable[[], object]  # one instruction
+
+
+def weave(main: Sequence[Emit], between: Sequence[Emit]) -> None:
+    """Both in their order, the second spread evenly after the first: a warp issues in order, and HMMAs leave gaps."""
+    done = 0
+    for at, emit in enumerate(main, 1):
+        emit()
+        upto = len(between) * at // len(main)
+        for other in between[done:upto]:
+            other()
+        done = upto
+
+
+def run_all(emits: Sequence[Emit]) -> None:
+    """One after the other."""
+    weave(emits, ())
+
+
 # fragments ---------------------------------------------------------------------------------------------
 
 
@@ -152,11 +173,17 @@ def run_registers(k: Kernel, name: str) -> Run:
     return [[k.vector(f"{name}{tile}.{piece}", 4) for piece in range(2)] for tile in range(TILES)]
 
 
-def load_run(k: Kernel, run: Run, pointer: Vector, offset: int = 0) -> None:
-    """32 rows from `pointer` on."""
-    for tile, pieces in enumerate(run):
-        for piece, register in enumerate(pieces):
-            k.LDG_E_128(register, k.at(pointer, offset + 2 * ROW_BYTES * tile + 4 * PIECE * piece))
+def load_run(k: Kernel, run: Run, pointer: Vector, offset: int = 0, guard: P = PT) -> list[Emit]:
+    """32 rows from `pointer` on; the pieces that the first steps read come first."""
+
+    def piece(register: Vector, at: int) -> Emit:
+        return lambda: k.LDG_E_128(register, k.at(pointer, at), guard=guard)
+
+    return [
+        piece(pieces[at], offset + 2 * ROW_BYTES * tile + 4 * PIECE * at)
+        for at in range(2)
+        for tile, pieces in enumerate(run)
+    ]
 
 
 def column_registers(k: Kernel, name: str) -> Sums:
@@ -164,11 +191,16 @@ def column_registers(k: Kernel, name: str) -> Sums:
     return [k.vector(f"{name}{tile}", 4) for tile in range(DEPTH // 8)]
 
 
-def load_columns(k: Kernel, columns: Sums, pointer: Vector, sequence: int, apart: int, offset: int = 0) -> None:
+def load_columns(
+    k: Kernel, columns: Sums, pointer: Vector, sequence: int, apart: int, offset: int = 0, guard: P = PT
+) -> list[Emit]:
     """Lane t's piece of the rows of each tile; `apart` as in `spread_of`."""
-    for tile, register in enumerate(columns):
-        row = 4 * apart * (tile // (apart // 2)) + 2 * (tile % (apart // 2))
-        k.LDG_E_128(register, k.at(pointer, offset + 2 * sequence * row))
+
+    def tile(register: Vector, row: int) -> Emit:
+        return lambda: k.LDG_E_128(register, k.at(pointer, offset + 2 * sequence * row), guard=guard)
+
+    inside = apart // 2
+    return [tile(c, 4 * apart * (at // inside) + 2 * (at % inside)) for at, c in enumerate(columns)]
 
 
 def advance(k: Kernel, times: R, pointers: Sequence[tuple[Vector, int]]) -> None:
@@ -180,50 +212,51 @@ def advance(k: Kernel, times: R, pointers: Sequence[tuple[Vector, int]]) -> None
 # products ----------------------------------------------------------------------------------------------
 
 
-def scores(k: Kernel, name: str, first: Sequence[Vector], runs: Sequence[Run]) -> Sums:
-    """The warp's rows times each run's rows, over the depth; tiles side by side, so that none waits for its own."""
+def scores(k: Kernel, name: str, first: Sequence[Vector], runs: Sequence[Run]) -> tuple[Sums, list[list[Emit]]]:
+    """The warp's rows times each run's rows, over the depth: each step's tiles side by side, so that none waits."""
     tiles = [tile for run in runs for tile in run]
     sums = [k.vector(f"{name}{at}", 4) for at in range(len(tiles))]
-    for step in range(STEPS):
-        for total, pieces in zip(sums, tiles, strict=True):
-            second = pieces[step // 2].pair(2 * (step % 2))
-            k.HMMA_16816_F32(total, first[step], second, total if step else RZ)
-    return sums
+
+    def product(step: int, total: Vector, pieces: Sequence[Vector]) -> Emit:
+        second = pieces[step // 2].pair(2 * (step % 2))
+        return lambda: k.HMMA_16816_F32(total, first[step], second, total if step else RZ)
+
+    return sums, [[product(step, *pair) for pair in zip(sums, tiles, strict=True)] for step in range(STEPS)]
 
 
-def packed(k: Kernel, name: str, sums: Sums) -> list[Vector]:
-    """Sums as halves: first operands over the rows of their runs, a step for two tiles."""
-    steps = []
-    for at in range(0, len(sums), 2):
-        fragment = k.vector(f"{name}.step{at // 2}", 4)
-        for word in range(4):
-            source, low = sums[at + word // 2], 2 * (word % 2)
-            k.F2FP_PACK_AB(fragment[word], source[low + 1], source[low])
-        steps.append(fragment)
-    return steps
+def pack(k: Kernel, fragment: Vector, left: Vector, right: Vector) -> list[Emit]:
+    """Two neighbouring tiles of sums as halves: a first operand over the rows of their run."""
+
+    def word(at: int) -> Emit:
+        source, low = (left, right)[at // 2], 2 * (at % 2)
+        return lambda: k.F2FP_PACK_AB(fragment[at], source[low + 1], source[low])
+
+    return [word(at) for at in range(4)]
 
 
-def accumulate(
-    k: Kernel, totals: Sums, first: Sequence[Vector], runs: Sequence[Sums], rescale: tuple[R, R] | None = None
-) -> None:
-    """totals = rescale totals + first columns: four tiles side by side; `rescale`: of rows g and g + 8."""
-    batches = [range(at, at + TILES) for at in range(0, len(totals), TILES)]
-    _rescale(k, [totals[tile] for tile in batches[0]], rescale)
-    for batch, following in zip(batches, [*batches[1:], range(0)], strict=True):
-        for step, operand in enumerate(first):
-            for tile in batch:
-                second = runs[step // 2][tile].pair(2 * (step % 2))
-                k.HMMA_16816_F32(totals[tile], operand, second, totals[tile])
-            if step == 0:
-                _rescale(k, [totals[tile] for tile in following], rescale)
+def pack_all(k: Kernel, name: str, sums: Sums) -> tuple[list[Vector], list[Emit]]:
+    """First operands, a step for two tiles, and what fills them."""
+    steps = [k.vector(f"{name}.step{at}", 4) for at in range(len(sums) // 2)]
+    emits = [emit for at, f in enumerate(steps) for emit in pack(k, f, sums[2 * at], sums[2 * at + 1])]
+    return steps, emits
 
 
-def _rescale(k: Kernel, totals: Sums, factors: tuple[R, R] | None) -> None:
-    if factors is None:
-        return
-    for total in totals:
-        for word in range(4):
-            k.FMUL(total[word], total[word], factors[word // 2])
+def accumulate(k: Kernel, totals: Sums, first: Vector, columns: Sums, step: int) -> list[Emit]:
+    """totals += first columns, for one step of the columns' run."""
+
+    def product(total: Vector, piece: Vector) -> Emit:
+        return lambda: k.HMMA_16816_F32(total, first, piece.pair(2 * (step % 2)), total)
+
+    return [product(total, piece) for total, piece in zip(totals, columns, strict=True)]
+
+
+def rescale(k: Kernel, totals: Sums, factors: Sequence[R]) -> list[Emit]:
+    """Rows g and g + 8 of the sums times their factors."""
+
+    def word(total: Vector, at: int) -> Emit:
+        return lambda: k.FMUL(total[at], total[at], factors[at // 2])
+
+    return [word(total, at) for total in totals for at in range(4)]
 
 
 def zeros(k: Kernel, name: str) -> Sums:
@@ -235,15 +268,35 @@ def zeros(k: Kernel, name: str) -> Sums:
     return totals
 
 
-def over_lanes(k: Kernel, name: str, values: Sequence[R], *, largest: bool) -> None:
+def largest(k: Kernel, start: Sequence[R], sums: Sums, *, magnitude: bool = False) -> tuple[list[R], list[Emit]]:
+    """Of `start` and what the lane holds of rows g and g + 8: two chains a row, side by side."""
+    chains = [[k.register(f"largest{row}.{w}") for w in range(2)] for row in range(2)]
+
+    def take(tile: int, row: int, w: int) -> Emit:
+        chain, value = chains[row][w], sums[tile][2 * row + w]
+        return lambda: k.FMNMX(chain, chain if tile else start[row], abs(value) if magnitude else value, ~PT)
+
+    def join(row: int) -> Emit:
+        return lambda: k.FMNMX(chains[row][0], chains[row][0], chains[row][1], ~PT)
+
+    every = [take(tile, row, w) for tile in range(len(sums)) for w in range(2) for row in range(2)]
+    return [chain[0] for chain in chains], [*every, join(0), join(1)]
+
+
+def over_lanes(k: Kernel, values: Sequence[R], *, largest: bool) -> list[Emit]:
     """Each value becomes the maximum or sum over the four lanes of its row."""
-    for lanes in (1, 2):
-        others = [k.shuffle_xor(f"{name}{at}.from{lanes}", value, lanes) for at, value in enumerate(values)]
-        for value, other in zip(values, others, strict=True):
-            if largest:
-                k.FMNMX(value, value, other, ~P(7))
-            else:
-                k.FADD(value, value, other)
+    others = [k.register(f"other{at}") for at in range(len(values))]
+
+    def ask(at: int, lanes: int) -> Emit:
+        return lambda: k.SHFL_BFLY(PT, others[at], values[at], lanes, 0x1F)
+
+    def join(at: int) -> Emit:
+        if largest:
+            return lambda: k.FMNMX(values[at], values[at], others[at], ~PT)
+        return lambda: k.FADD(values[at], values[at], others[at])
+
+    every = range(len(values))
+    return [emit for lanes in (1, 2) for emit in (*(ask(at, lanes) for at in every), *map(join, every))]
 
 
 # the diagonal, stores ----------------------------------------------------------------------------------

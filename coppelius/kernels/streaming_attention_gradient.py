@@ -13,10 +13,11 @@ factors are exact; the last one is taken out where the sums are stored.
 
 from __future__ import annotations
 
+from functools import partial
+
 from coppelius.builder.kernel import Kernel
 from coppelius.isa.operands import PT, RZ, R
-from coppelius.kernels.blocks import fold
-from coppelius.kernels.streaming_attention import Sums, over_lanes
+from coppelius.kernels.streaming_attention import Emit, Sums, largest, over_lanes
 
 _BIAS, _FRACTION = 127, 23
 _EXPONENT = 0x7F800000
@@ -30,28 +31,24 @@ class Powers:
 
     def __init__(self, k: Kernel) -> None:
         self.k = k
-        self.largest = [k.MOV(f"power{row}", _LEAST << _FRACTION) for row in range(2)]
+        self.power = [k.MOV(f"power{row}", _LEAST << _FRACTION) for row in range(2)]
         self.inverse = [k.MOV(f"inverse{row}", (_LEAST - _TOP) << _FRACTION) for row in range(2)]
 
-    def take(self, sums: Sums) -> tuple[R, R]:
-        """Gradients are scaled; returns how much the earlier sums shrink."""
+    def take(self, sums: Sums) -> tuple[list[R], list[Emit]]:
+        """How much the earlier sums shrink; and what finds that and scales the gradients."""
         k = self.k
-        values = [[s[2 * row + w] for s in sums for w in range(2)] for row in range(2)]
-        tops = [
-            fold(f"largest{row}", [self.largest[row], *values[row]], lambda n, a, b: k.FMNMX(n, abs(a), abs(b), ~PT))
-            for row in range(2)
-        ]
-        over_lanes(k, "largest", tops, largest=True)
-        factors = []
-        for row in range(2):
-            power = self.largest[row]
-            k.LOP3_LUT(power, tops[row], _EXPONENT, RZ, 0xC0)
-            scaling = k.IADD3(f"scaling{row}", -power, (2 * _BIAS + _TOP) << _FRACTION, RZ)
-            factors.append(k.FMUL(f"factor{row}", scaling, self.inverse[row]))
-            k.IADD3(self.inverse[row], power, -(_TOP << _FRACTION), RZ)
-            for value in values[row]:
-                k.FMUL(value, value, scaling)
-        return factors[0], factors[1]
+        tops, emits = largest(k, self.power, sums, magnitude=True)
+        emits += over_lanes(k, tops, largest=True)
+        factors = [k.register(f"factor{row}") for row in range(2)]
+        for row, (power, inverse, scaling) in enumerate(zip(self.power, self.inverse, tops, strict=True)):
+            emits += [
+                partial(k.LOP3_LUT, power, tops[row], _EXPONENT, RZ, 0xC0),
+                partial(k.IADD3, scaling, -power, (2 * _BIAS + _TOP) << _FRACTION, RZ),
+                partial(k.FMUL, factors[row], scaling, inverse),
+                partial(k.IADD3, inverse, power, -(_TOP << _FRACTION), RZ),
+            ]
+        emits += [partial(k.FMUL, s[word], s[word], tops[word // 2]) for s in sums for word in range(4)]
+        return factors, emits
 
     def undo(self, scale: object) -> tuple[R, R]:
         """Factors a row for the stored sums: the scaling out, `scale` in."""
@@ -59,15 +56,18 @@ class Powers:
         return first, second
 
 
-def probabilities(k: Kernel, sums: Sums, c: R, shifts: list[list[R]], top: R = RZ) -> None:
+def probabilities(k: Kernel, sums: Sums, c: R, shifts: list[list[R]], top: R = RZ) -> list[Emit]:
     """Scores become 2^(s c - shift), at most 2^top; `shifts[tile][word]`."""
-    for s, shift in zip(sums, shifts, strict=True):
-        for word in range(4):
-            k.FFMA(s[word], s[word], c, -shift[word])
-        for word in range(4):
-            k.FMNMX_NAN(s[word], s[word], top, PT)
-        for word in range(4):
-            k.MUFU_EX2(s[word], s[word])
+    words = range(4)
+    return [
+        emit
+        for s, shift in zip(sums, shifts, strict=True)
+        for emit in (
+            *(partial(k.FFMA, s[word], s[word], c, -shift[word]) for word in words),
+            *(partial(k.FMNMX_NAN, s[word], s[word], top, PT) for word in words),
+            *(partial(k.MUFU_EX2, s[word], s[word]) for word in words),
+        )
+    ]
 
 
 def gradients(k: Kernel, products: Sums, weights: Sums, deltas: list[list[R]]) -> None:

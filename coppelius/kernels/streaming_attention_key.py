@@ -34,13 +34,16 @@ from coppelius.kernels.streaming_attention import (
     load_columns,
     load_first,
     load_run,
-    packed,
+    pack_all,
     place_of,
+    rescale,
+    run_all,
     run_registers,
     scale_of,
     scores,
     spread_of,
     store_floats,
+    weave,
     zeros,
 )
 from coppelius.kernels.streaming_attention_gradient import APART, Powers, gradients, probabilities
@@ -52,6 +55,8 @@ def attention_key(k: Kernel, *, sequence: int, heads: int, depth: int) -> None:
     """Grid: heads, blocks of 64 rows; the first ones have the longest way."""
     place = place_of(k, sequence=sequence, heads=heads, depth=depth, last_first=False)
     queries, douts = run_registers(k, "queries"), run_registers(k, "douts")
+    # one place for two: dout is read before the queries' columns are asked for, and they before dout again
+    more_columns = [register for pieces in douts for register in pieces]
     with k.region("load"):
         key = load_first(k, "k", place.own_rows("k.pointer", "k", 2))
         value = load_first(k, "v", place.own_rows("v.pointer", "v", 2))
@@ -59,9 +64,9 @@ def attention_key(k: Kernel, *, sequence: int, heads: int, depth: int) -> None:
         tile = k.SHF_R_U32_HI("tile", RZ, RUN.bit_length() - 1, place.first)
         start = k.SHF_L_U32("start", tile, RUN.bit_length() - 1, RZ)
         query_pointer = place.rows_of_runs("query.pointer", "q", start)
-        load_run(k, queries, query_pointer)
+        run_all(load_run(k, queries, query_pointer))
         dout_pointer = place.rows_of_runs("dout.pointer", "dout", start)
-        load_run(k, douts, dout_pointer)
+        run_all(load_run(k, douts, dout_pointer))
         spread = spread_of(k, "column", place.group, APART)
         query_columns = place.columns_of_runs("query.columns", "qt", spread, start)
         dout_columns = place.columns_of_runs("dout.columns", "doutt", spread, start)
@@ -80,30 +85,41 @@ def attention_key(k: Kernel, *, sequence: int, heads: int, depth: int) -> None:
         # the last tile asks for itself again: loads under a guard would keep what they replace alive
         moving = _moving(k, left)
         columns = column_registers(k, "columns")
-        load_columns(k, columns, dout_columns, sequence, APART)
-        weights = scores(k, "score", keys, [queries])
-        shifts, deltas = (_load_statistic(k, name, pointer) for name, pointer in statistics.items())
+        shifts = _load_statistic(k, "lse", statistics["lse"])
+        weights, steps = scores(k, "score", keys, [queries])
+        weave([emit for step in steps for emit in step], load_columns(k, columns, dout_columns, sequence, APART))
+        deltas = _load_statistic(k, "delta", statistics["delta"])
         advance(k, moving, [(query_pointer, RUN * ROW_BYTES), (dout_pointer, RUN * ROW_BYTES), (dout_columns, 2 * RUN)])
-        products = scores(k, "dp", values, [douts])
-        advance(k, moving, [(pointer, 4 * RUN) for pointer in statistics.values()])
-    with k.region("gradient"):
         for shift in shifts:
             k.FFMA(shift, shift, LOG2_E, -top)
-        probabilities(k, weights, c, _by_column(shifts), top)
+        # each exponential while the tensor cores are at the second product
+        between = probabilities(k, weights, c, _by_column(shifts), top)
+        products, steps = scores(k, "dp", values, [douts])
+        weave([*steps[0], *steps[1]], between[: len(between) // 2])
+        loads = load_columns(k, more_columns, query_columns, sequence, APART)
+        # those in place of dout's first pieces, which no step reads any more
+        weave([*steps[2], *steps[3]], [*loads[::2], *between[len(between) // 2 :]])
+        advance(k, moving, [(pointer, 4 * RUN) for pointer in statistics.values()])
+    with k.region("gradient"):
+        run_all(loads[1::2])
         gradients(k, products, weights, _by_column(deltas))
-        load_run(k, queries, query_pointer)
         k.BRA(unmasked, guard=past)
     with k.region("mask"):
         _mask_queries(k, weights, products)
     k.place(unmasked)
     with k.region("sum"):
-        factors = powers.take(products)
-        p, g = packed(k, "p", weights), packed(k, "g", products)
-        more_columns = column_registers(k, "more.columns")
-        load_columns(k, more_columns, query_columns, sequence, APART)
-        accumulate(k, dv, p, [columns])
-        load_run(k, douts, dout_pointer)
-        accumulate(k, dk, g, [more_columns], factors)
+        p, packs = pack_all(k, "p", weights)
+        run_all(packs)
+        factors, emits = powers.take(products)
+        g, packs = pack_all(k, "g", products)
+        # all that the second product waits for, while the tensor cores are at the first
+        first = [emit for step, operand in enumerate(p) for emit in accumulate(k, dv, operand, columns, step)]
+        weave(first, [*load_run(k, queries, query_pointer), *emits, *packs, *rescale(k, dk, factors)])
+        # dout's first pieces lie in every second place
+        loads = load_run(k, douts, dout_pointer)
+        loads = [load for two in zip(loads[:TILES], loads[TILES:], strict=True) for load in two]
+        for step, operand in enumerate(g):
+            weave(accumulate(k, dk, operand, more_columns, step), loads if step else ())
         advance(k, _moving(k, left), [(query_columns, 2 * RUN)])
         k.ISETP_EQ_AND(past, PT, RZ, RZ, PT)
         k.IADD3(left, left, -1, RZ)

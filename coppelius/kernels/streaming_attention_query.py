@@ -30,14 +30,17 @@ from coppelius.kernels.streaming_attention import (
     load_run,
     mask_keys,
     over_lanes,
-    packed,
+    pack_all,
     place_of,
+    rescale,
     room_of,
+    run_all,
     run_registers,
     scale_of,
     scores,
     spread_of,
     store_floats,
+    weave,
     zeros,
 )
 from coppelius.kernels.streaming_attention_gradient import APART, Powers, gradients, probabilities
@@ -54,11 +57,11 @@ def attention_query(k: Kernel, *, sequence: int, heads: int, depth: int) -> None
         lse_pointer = place.statistic("lse.pointer", "lse")
         shift = [k.LDG_E(f"lse{row}", k.at(lse_pointer, 32 * row)) for row in range(2)]
         key_pointer = place.rows_of_runs("key.pointer", "k")
-        load_run(k, keys, key_pointer)
+        run_all(load_run(k, keys, key_pointer))
         value_pointer = place.rows_of_runs("value.pointer", "v")
-        load_run(k, values, value_pointer)
+        run_all(load_run(k, values, value_pointer))
         column_pointer = place.columns_of_runs("column.pointer", "kt", spread_of(k, "column", place.group, APART))
-        load_columns(k, columns, column_pointer, sequence, APART)
+        run_all(load_columns(k, columns, column_pointer, sequence, APART))
         flip, scale = scale_of(k)
         c = k.FMUL("c", abs(scale), LOG2_E)
         one = k.move("one", 1)
@@ -75,25 +78,34 @@ def attention_query(k: Kernel, *, sequence: int, heads: int, depth: int) -> None
     k.place(again)
     with k.region("scores"):
         k.ISETP_NE_AND(more, PT, left, RZ, PT)
-        weights = scores(k, "score", queries, [keys])
-        advance(k, one, [(key_pointer, RUN * ROW_BYTES), (value_pointer, RUN * ROW_BYTES), (column_pointer, 2 * RUN)])
-        with k.when(more):
-            load_run(k, keys, key_pointer)
-        products = scores(k, "dp", gradients_in, [values])
-        with k.when(more):
-            load_run(k, values, value_pointer)
+        advance(k, one, [(pointer, RUN * ROW_BYTES) for pointer in (key_pointer, value_pointer)])
+        weights, steps = scores(k, "score", queries, [keys])
+        run_all([*steps[0], *steps[1]])
+        # pieces that no step reads any more come again for the next tile
+        loads = load_run(k, keys, key_pointer, guard=more)
+        weave([*steps[2], *steps[3]], loads[:TILES])
+        products, steps = scores(k, "dp", gradients_in, [values])
+        # each exponential while the tensor cores are at the second product
+        between = probabilities(k, weights, c, [_by_row(shift)] * TILES)
+        weave([*steps[0], *steps[1]], [*loads[TILES:], *between[: len(between) // 2]])
+        loads = load_run(k, values, value_pointer, guard=more)
+        weave([*steps[2], *steps[3]], [*loads[:TILES], *between[len(between) // 2 :]])
+        run_all(loads[TILES:])
     with k.region("gradient"):
-        probabilities(k, weights, c, [_by_row(shift)] * TILES)
         gradients(k, products, weights, [_by_row(delta)] * TILES)
         k.BRA(unmasked, guard=more)
     with k.region("mask"):
         mask_keys(k, products, room, RZ)
     k.place(unmasked)
     with k.region("sum"):
-        factors = powers.take(products)
-        accumulate(k, dq, packed(k, "gradient", products), [columns], factors)
-        with k.when(more):
-            load_columns(k, columns, column_pointer, sequence, APART)
+        factors, emits = powers.take(products)
+        run_all(emits)
+        first, packs = pack_all(k, "gradient", products)
+        weave(rescale(k, dq, factors), packs)
+        k.IMAD_WIDE_U32(column_pointer, one, 2 * RUN, column_pointer)
+        loads = load_columns(k, columns, column_pointer, sequence, APART, guard=more)
+        for step, operand in enumerate(first):
+            weave(accumulate(k, dq, operand, columns, step), loads if step else ())
         k.IADD3(room, room, -RUN, RZ)
         k.IADD3(left, left, -1, RZ)
         k.BRA(again, guard=more)
@@ -119,7 +131,7 @@ def _delta(k: Kernel, place: Place, dout: Sequence[Vector], out: Sequence[Vector
                         for name, loaded in (("dout", dout), ("out", out))
                     )
                     k.FFMA(sums[row], a, b, sums[row])
-    over_lanes(k, "delta", sums, largest=False)
+    run_all(over_lanes(k, sums, largest=False))
     pointer = place.statistic("delta.pointer", "delta")
     first_lane = k.compare("first.lane", "EQ", place.lane, RZ)
     for row in range(2):
