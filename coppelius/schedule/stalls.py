@@ -185,6 +185,9 @@ class Stalls:
                     grew |= given > 0
                     time += given
             scan.enter(i, time)
+            if self.waits[i]:
+                # it may issue any time later, and the pipes be free by then
+                pipes = Pipes()
             if raising:
                 pipes.issue(op.pipes, op.taken, time)
             time += self.cycles[i] or DRAIN
