@@ -319,5 +319,23 @@ IMAGES = admit((
     _row("loss-target-gather", "loss_target_gather", {"vocabulary": 12288},
          None, 256, 0, ("ceil_div(rows, 256)", 1, 1),
          "correct f32[rows]; logits f32[rows, 12288]; targets u32[rows]; rows u32"),
+
+    # Attention without shared memory: four warps of 16 rows a block, which meet in the first cache level on the
+    # same tiles; grid x the heads, y blocks of 64 rows, the longest first.  16 rows a warp, because 32 would leave
+    # fewer warps than the sub-cores of a large card.  Its 128 blocks are at most two on an SM of one, so registers
+    # up to the limit cost nothing, and tiles are as large as they allow.
+    _row("attention-forward", "streaming_attention_forward:attention_forward", _HEADS,
+         255, 128, 0, (8, 16, 1),
+         "out half[8, 1024, 64]; lse f32[8, 1024]; "
+         "q half[8, 1024, 64]; k half[8, 1024, 64]; vt half[8, 64, 1024]; scale f32"),
+    _row("attention-query", "streaming_attention_query:attention_query", _HEADS,
+         255, 128, 0, (8, 16, 1),
+         "dq f32[8, 1024, 64]; delta f32[8, 1024]; q half[8, 1024, 64]; k half[8, 1024, 64]; kt half[8, 64, 1024]; "
+         "v half[8, 1024, 64]; out half[8, 1024, 64]; dout half[8, 1024, 64]; lse f32[8, 1024]; scale f32"),
+    _row("attention-key", "streaming_attention_key:attention_key", _HEADS,
+         255, 128, 0, (8, 16, 1),
+         "dk f32[8, 1024, 64]; dv f32[8, 1024, 64]; q half[8, 1024, 64]; qt half[8, 64, 1024]; k half[8, 1024, 64]; "
+         "v half[8, 1024, 64]; dout half[8, 1024, 64]; doutt half[8, 64, 1024]; lse f32[8, 1024]; delta f32[8, 1024]; "
+         "scale f32"),
 ))
 # fmt: on

@@ -53,6 +53,9 @@ PUBLISHED = {
     "transpose-g8-r1024-c64": (40, 128, 0),  # the block is the kernel's own choice
     "transpose-g8-r64-c1024": (40, 128, 0),  # the same
     "loss-target-gather":     (None, 256, 0),
+    "attention-forward":      (255, 128, 0),  # registers and block are the kernel's own choice
+    "attention-query":        (255, 128, 0),  # the same
+    "attention-key":          (255, 128, 0),  # the same
 }
 # fmt: on
 ROOT = Path(__file__).resolve().parents[1]
