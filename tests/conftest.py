@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # so that any test may `import oracle`
+TESTS = Path(__file__).resolve().parent
+# no installation holds `cache` and `tasks`; and any test may `import oracle`
+sys.path[:0] = [str(TESTS.parent), str(TESTS)]
 
 import oracle as nvdisasm_oracle
 
-DATA = Path(__file__).resolve().parent / "data"
+DATA = TESTS / "data"
 judged = {"words": 0}
 
 
