@@ -18,6 +18,9 @@ from typing import Any
 
 from coppelius.arena import grid as grids
 from coppelius.isa.refusal import Refusal
+from coppelius.model import PARAMETERS
+from coppelius.products.admission import recorded, registers
+from coppelius.products.shape import PRODUCTS, Product
 
 PARAMETER_BASE = 0x160  # published: where SM86 code finds its parameters in constant bank 0
 PARAMETER_BYTES = 4096  # published: the most that a launch passes in that bank
@@ -203,6 +206,24 @@ def _row(identity: str, kernel: str, options: Mapping[str, int], registers: int 
     return Image(identity, kernel, options, registers, block_x, shared_bytes, grid, parse_parameters(parameters))
 
 
+def _product_row(product: Product) -> Image:
+    """A tiled product with its recorded tile, which gives registers, block and shared bytes."""
+    tile = recorded(product)
+    a = (product.k, product.m) if product.a_columns else (product.m, product.k)
+    b = (product.k, product.n) if product.b_columns else (product.n, product.k)
+    options = {
+        "m": product.m, "n": product.n, "depth": product.k, "a_columns": int(product.a_columns),
+        "b_columns": int(product.b_columns), "residual": int(product.residual), **vars(tile),
+    }  # fmt: skip
+    c = f"f32[{product.m}, {product.n}]"
+    parameters = f"c {c}; a half[{a[0]}, {a[1]}]; b half[{b[0]}, {b[1]}]" + (f"; r {c}" if product.residual else "")
+    grid = (product.n // tile.columns, product.m // tile.rows, 1)
+    return _row(
+        product.identity, "tiled.product:tiled_product", options, registers(tile), tile.threads, tile.shared_bytes,
+        grid, parameters,
+    )  # fmt: skip
+
+
 _BY_COUNT = ("ceil_div(count, 1024)", 1, 1)
 _HEADS = {"sequence": 1024, "heads": 8, "depth": 64}
 
@@ -293,8 +314,9 @@ IMAGES = admit((
          "dtable f32[12288, 512]; drows f32[1024, 512]; tokens u32[1024]"),
 
     # The parameter bank: 1,024 blocks walk its quads.  40 registers let 1,536 threads stay on an SM.
-    _row("adamw", "adamw", {"elements": 31998976, "blocks": 1024},             40, 256,   0, (1024, 1, 1),
-         "p f32[31998976]; m f32[31998976]; v f32[31998976]; g f32[31998976]; half_copy half[31998976]; "
+    _row("adamw", "adamw", {"elements": PARAMETERS, "blocks": 1024},             40, 256,   0, (1024, 1, 1),
+         f"p f32[{PARAMETERS}]; m f32[{PARAMETERS}]; v f32[{PARAMETERS}]; g f32[{PARAMETERS}]; "
+         f"half_copy half[{PARAMETERS}]; "
          "rate f32; beta1 f32; beta2 f32; epsilon f32; decay f32; "
          "correction1 f32; correction2 f32; gradient_scale f32"),
 
@@ -337,5 +359,8 @@ IMAGES = admit((
          "dk f32[8, 1024, 64]; dv f32[8, 1024, 64]; q half[8, 1024, 64]; qt half[8, 64, 1024]; k half[8, 1024, 64]; "
          "v half[8, 1024, 64]; dout half[8, 1024, 64]; doutt half[8, 64, 1024]; lse f32[8, 1024]; delta f32[8, 1024]; "
          "scale f32"),
+
+    # The products on tensor cores, a block a tile of C: shapes in `products.shape`, tiles in `products.record`.
+    *map(_product_row, PRODUCTS),
 ))
 # fmt: on

@@ -56,6 +56,23 @@ PUBLISHED = {
     "attention-forward":      (255, 128, 0),  # registers and block are the kernel's own choice
     "attention-query":        (255, 128, 0),  # the same
     "attention-key":          (255, 128, 0),  # the same
+    # of the tile that the record chooses
+    "tiled-rr-m1024-n1536-k512":     (80, 128, 32768),
+    "tiled-rr-m1024-n512-k512-add":  (80, 256, 49152),
+    "tiled-rr-m1024-n1408-k512":     (80, 128, 32768),
+    "tiled-rr-m1024-n512-k1408-add": (80, 256, 49152),
+    "tiled-rr-m1024-n12288-k512":    (80, 256, 49152),
+    "tiled-rc-m1024-n512-k1536":     (80, 256, 49152),
+    "tiled-rc-m1024-n512-k512":      (80, 256, 49152),
+    "tiled-rc-m1024-n512-k1408":     (80, 256, 49152),
+    "tiled-rc-m1024-n512-k1408-add": (80, 256, 49152),
+    "tiled-rc-m1024-n1408-k512":     (80, 128, 32768),
+    "tiled-rc-m1024-n512-k12288":    (80, 256, 49152),
+    "tiled-cc-m1536-n512-k1024":     (80, 128, 32768),
+    "tiled-cc-m512-n512-k1024":      (80, 128, 32768),
+    "tiled-cc-m1408-n512-k1024":     (80, 128, 32768),
+    "tiled-cc-m512-n1408-k1024":     (80, 128, 32768),
+    "tiled-cc-m12288-n512-k1024":    (80, 128, 32768),
 }
 # fmt: on
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,7 +136,7 @@ def test_transpose_tiles_cover_its_matrices(name: str, rows: int, columns: int) 
 # beside the rotary table's 32 pairs of cosine and sine
 _SIZES = {
     model.WIDTH, model.SEQUENCE, model.HEADS, model.HEAD_WIDTH, model.QUERY_KEY_VALUE, model.VOCABULARY,
-    model.PARAMETERS,
+    model.FEED_FORWARD, model.PARAMETERS,
 }  # fmt: skip
 _HEADS = {"sequence": model.SEQUENCE, "heads": model.HEADS, "depth": model.HEAD_WIDTH}
 
@@ -218,7 +235,8 @@ def test_loading_imports_nothing_heavy_and_no_kernel() -> None:
     ours = {name for name in loaded if name.startswith("coppelius")}
     assert ours == {
         "coppelius", "coppelius.arena", "coppelius.arena.grid", "coppelius.catalog",
-        "coppelius.isa", "coppelius.isa.refusal",
+        "coppelius.isa", "coppelius.isa.refusal", "coppelius.model", "coppelius.products", "coppelius.products.admission",
+        "coppelius.products.record", "coppelius.products.shape", "coppelius.products.tile",
     }  # fmt: skip
 
 

@@ -80,6 +80,7 @@ def report(
     blocks: Sequence[int] | None = None,
     in_place: Sequence[str] = (),
     mode: str = "fast",
+    mma: str = "exact",
     **given: Any,
 ) -> tuple[Outputs, Report | None]:
     """The outputs and the emulator's report; None where the grid is empty and nothing is launched."""
@@ -123,6 +124,7 @@ def report(
         shared_bytes=row.shared_bytes,
         blocks=blocks,
         mode=mode,
+        mma=mma,
         kernel=identity,
     )
     return outputs, done

@@ -30,6 +30,7 @@ from coppelius.reference import half as halves
 from coppelius.schedule.late_reads import guard
 
 Bits = NDArray[np.uint16]
+POOL = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,23 @@ def verdict(case: Case, half: str) -> dict[str, Any]:
     return judge(material(case, half), declared)
 
 
+@cache
+def _pool(half: str) -> tuple[Bits, NDArray[np.float32]]:
+    """Normal numbers to fill matrices of any size from; its prime length keeps rows apart."""
+    values = np.random.default_rng(0).standard_normal(POOL)
+    return halves.to_bits(values, half), values[::-1].astype(np.float32)
+
+
 def operands(product: Product, half: str, seed: int) -> tuple[Bits, Bits, NDArray[np.float32]]:
     """A as m x k and B as k x n in halves, R in f32."""
+    bits, floats = _pool(half)
     random = np.random.default_rng(seed)
-    a = halves.to_bits(random.standard_normal((product.m, product.k)), half)
-    b = halves.to_bits(random.standard_normal((product.k, product.n)), half)
-    return a, b, random.standard_normal((product.m, product.n)).astype(np.float32)
+
+    def drawn(pool: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
+        return np.resize(np.roll(pool, random.integers(POOL)), shape)
+
+    m, n, k = product.m, product.n, product.k
+    return drawn(bits, (m, k)), drawn(bits, (k, n)), drawn(floats, (m, n))
 
 
 def stored(product: Product, a: Bits, b: Bits) -> tuple[Bits, Bits]:
