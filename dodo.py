@@ -5,9 +5,11 @@ One file a stage in tasks/; the graph is declared in tasks/graph.py.  Nothing he
 
 from pathlib import Path
 
-from cache import imports
+from cache import front, imports
 
-imports.install(Path(__file__).resolve().parent)  # first: what follows runs from its source
+ROOT = Path(__file__).resolve().parent
+SOURCES = front.sources(str(ROOT))  # before any of them runs
+imports.install(ROOT)  # first: what follows runs from its source
 
 from tasks.arena import task_arena  # noqa: E402
 from tasks.check import task_check  # noqa: E402
@@ -18,8 +20,9 @@ from tasks.guard import task_guard  # noqa: E402
 from tasks.halve import task_halve  # noqa: E402
 from tasks.place import task_place  # noqa: E402
 from tasks.reporter import BuildReporter  # noqa: E402
-from tasks.step import default_tasks  # noqa: E402
+from tasks.step import default_tasks, project  # noqa: E402
 
+project().front_sources = SOURCES
 DOIT_CONFIG = {
     "minversion": "0.37.0",
     "default_tasks": default_tasks(),

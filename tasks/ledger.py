@@ -66,6 +66,7 @@ class Ledger:
 
     def __init__(self, root: Path, graph: Graph, tools: Mapping[str, str]) -> None:
         self._root, self._graph, self._tools = root, graph, tools
+        self._began = round(time.time(), 3)
         self._state = State(root / STATE)
         self._files = Files(root, self._state)
         # outputs of steps found up to date in this run: those who read them need not look again, as a
@@ -157,7 +158,7 @@ class Ledger:
             "parameters": dict(step.parameters),
             "inputs": seen.inputs,
             "outputs": outputs,
-            "last": {**history._asdict(), "at": round(time.time(), 3)},
+            "last": {**history._asdict(), "at": round(time.time(), 3), "build": self._began},
         }
         self._state.save_record(step.name, record)
         if step.name in self.forgotten:

@@ -13,17 +13,19 @@ import shutil
 import signal
 import sqlite3
 import sys
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from doit.dependency import Dependency, DependencyStatus
 
-from cache import atomic
+from cache import atomic, files, front
 from cache.files import MISSING
 from tasks.graph import BUILD, Step
 from tasks.ledger import Cause, History, Observation
 from tasks.project import Project
+from tasks.reporter import closing_line
 from tasks.restore import SCRATCH
 
 
@@ -104,20 +106,39 @@ class StepDependency(Dependency):  # type: ignore[misc]
             except sqlite3.OperationalError as error:
                 print(f"{self.project.root}: {error}; the next build is slower", file=sys.stderr)
             self.project.ledger.close()
+            if not self.failed:
+                self._leave_answer()
             try:
                 super().close()
             except (OSError, UnboundLocalError) as error:  # doit's file of its own tasks, where the disk is full
                 print(f"doit's own state is not saved: {error}", file=sys.stderr)
             self.project.lock.release()
 
+    def _leave_answer(self) -> None:
+        """For the front door, if this run has looked at every step, and what it rests on has settled."""
+        settled, steps, known = self.project.ledger.settled, self.project.graph.steps, self.project.front_sources
+        if known is None or settled.keys() < steps.keys():
+            return
+        outputs = {path: signature for step in settled.values() for path, signature in step.items()}
+        now = time.time_ns()
+        if all(s is not None and files.settled(s, now) for s in (*known.values(), *outputs.values())):
+            said = closing_line({"up to date": len(steps)})
+            front.save(str(self.project.root), self.project.overrides, known, outputs, said)
+
+    def ignore(self, task: Any) -> None:
+        front.forget(str(self.project.root))
+        super().ignore(task)
+
     def _remove(self, name: str) -> None:
         self.project.lock.hold()
+        front.forget(str(self.project.root))
         if name in self.project.graph.steps:
             self.project.ledger.forget_by_hand([name])
         self.backend.remove(name)
 
     def _remove_all(self) -> None:
         self.project.lock.hold()
+        front.forget(str(self.project.root))
         self.project.ledger.forget_by_hand(list(self.project.graph.steps))
         self.backend.remove_all()
 

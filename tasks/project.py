@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from cache import front
 from cache.lock import BuildLock
 from coppelius.isa.refusal import Refusal
 from tasks.graph import TARGETS, Graph, build_graph
@@ -20,7 +21,8 @@ LOCK = "cache/state.lock"
 
 class Project:
     def __init__(self, root: Path, overrides: Mapping[str, str]) -> None:
-        self.root = root
+        self.root, self.overrides = root, dict(overrides)
+        self.front_sources: front.Signatures | None = None  # as they were before any ran, where a build asks
         self.plan: Plan = read_plan(root, overrides, tuple(TARGETS))
         self.graph: Graph = build_graph(_rows(), self.plan)
         self.ledger = Ledger(root, self.graph, tools())

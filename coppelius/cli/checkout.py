@@ -12,6 +12,13 @@ from pathlib import Path
 import coppelius
 from coppelius.isa.refusal import Refusal
 
+
+class NoCheckout(Refusal):
+    """A command that works on a checkout, called outside of one."""
+
+    status = 2  # of the command: a matter of usage
+
+
 _HANDED_OVER = "COPPELIUS_CHECKOUT"
 
 
@@ -26,7 +33,7 @@ def find_checkout(start: Path | None = None) -> Path:
     for folder in (start, *start.parents):
         if is_checkout(folder):
             return folder
-    raise Refusal(f"{start}: no checkout here or above (a folder with dodo.py and coppelius/); go into one")
+    raise NoCheckout(f"{start}: no checkout here or above (a folder with dodo.py and coppelius/); go into one")
 
 
 def hand_over() -> None:

@@ -28,6 +28,7 @@ class Row(NamedTuple):
 # fmt: off
 COMMANDS = {
     "images":   Row("images",   "images_command",   "The device images: what each one's launch needs."),
+    "build":    Row("run_doit", "build_command",    "Build what is not up to date; an unchanged tree at once."),
     "address":  Row("address",  "address_command",  "Where an image lies in device memory."),
     "show":     Row("show",     "show_command",     "An image's listing, with control words and source lines."),
     "check":    Row("check",    "check_command",    "Do control bits cover the dependences of machine code?", False),
@@ -36,7 +37,9 @@ COMMANDS = {
     "asm":      Row("asm",      "asm_command",      "A listing back to machine words.", False),
     "kernels":  Row("kernels",  "kernels_command",  "What kernels a file holds, and what each needs.", False),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
-    "graph":    Row("graph",    "graph_command",    "The build graph as a picture or as data."),
+    "explain":  Row("explain",  "explain_command",  "Why an image's steps will run, or last ran."),
+    "diff":     Row("diff",     "diff_command",     "An image at two stages, revisions or releases."),
+    "graph":    Row("graph",    "graph_command",    "The build graph as a picture, a page or data."),
 }
 # fmt: on
 
@@ -60,6 +63,13 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"coppelius.cli.{row.module}")
         command: click.Command = getattr(module, row.attribute)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(n, help=row.summary) for n, row in COMMANDS.items() if n.startswith(incomplete)]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -107,7 +117,7 @@ def run(arguments: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         return _fail(error.format_message(), error.exit_code, context.command_path if context else "coppelius")
     except Refusal as refusal:
-        return _fail(str(refusal), REFUSED)
+        return _fail(str(refusal), getattr(refusal, "status", REFUSED))
     except OSError as error:
         return _fail(f"{error.filename or 'input'}: {error.strerror or error}", UNUSABLE)
     except UnicodeDecodeError as error:

@@ -4,15 +4,21 @@ Exit status: 0; 1 for what was refused, hazards found or a failed step; 2 for us
 """
 
 import sys
-from collections.abc import Sequence
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: list[str] | tuple[str, ...] | None = None) -> int:
     """Runs one command and returns its exit status."""
+    called = sys.argv[1:] if arguments is None else arguments
+    if called and called[0] == "build":
+        from coppelius.cli.build import build
+
+        answered = build(called[1:])
+        if answered is not None:
+            return answered
     from coppelius.cli.commands import run, works_on_checkout
 
     if arguments is None:
-        arguments = sys.argv[1:]
+        arguments = called
         if works_on_checkout(arguments):
             from coppelius.cli.checkout import hand_over
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from coppelius.cli.checkout import find_checkout
+from coppelius.isa.refusal import Refusal
 
 
 def open_project() -> Any:
@@ -22,7 +23,10 @@ def open_project() -> Any:
     imports.install(root)
     from tasks.project import Project
 
-    return Project(root, {})
+    try:
+        return Project(root, {})
+    except Refusal as refusal:  # a plan or a catalogue that cannot be read
+        raise click.UsageError(str(refusal)) from None
 
 
 def relative_paths(root: Path, paths: tuple[str, ...]) -> list[str]:

@@ -132,7 +132,7 @@ def test_an_error_is_one_line_and_a_status(
 def test_outside_a_checkout(call: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = call("address", "fill")
-    assert made.status == 1
+    assert made.status == 2
     assert made.err.startswith(f"coppelius: {tmp_path}: no checkout here or above")
     assert made.err.count("\n") == 1
 
