@@ -59,7 +59,8 @@ def emit(
     k = Kernel({p["name"]: (p["kind"], p["type"], p["offset"]) for p in parameters}, block_x=block_x)
     function(k, **options)
     budget = 253 if registers is None else registers - RESERVED_REGISTERS
-    moved = ordered_draft(k.draft, budget if registers is not None else None) if reorder else None
+    movable = reorder and bool(k.draft.items)  # an empty kernel is refused where it is assembled
+    moved = ordered_draft(k.draft, budget if registers is not None else None) if movable else None
     built = assemble(k.draft, k.table, registers=budget)
     program, origin = schedule(built.program, built.pins, reorder=reorder)
     if moved is not None:

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent
-# no installation holds `cache` and `tasks`; and any test may `import oracle`
-sys.path[:0] = [str(TESTS.parent), str(TESTS)]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # no installation holds `cache` and `tasks`
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # so that any test may `import oracle`
 
 import oracle as nvdisasm_oracle
 
-DATA = TESTS / "data"
+DATA = Path(__file__).resolve().parent / "data"
 judged = {"words": 0}
 
 

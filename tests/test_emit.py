@@ -47,7 +47,9 @@ def test_the_same_kernel_gives_the_same_bytes() -> None:
 
 
 def test_a_budget_that_does_not_hold_the_kernel_is_refused_by_register() -> None:
-    with pytest.raises(Refusal, match=r"^register \w+[\w.]*: no place for \d R among 14$"):
+    with pytest.raises(
+        Refusal, match=r"^coppelius/kernels/\w+.py:\d+: register \w+[\w.]*: no place for \d R among 14$"
+    ):
         built("argmax", registers=16)
 
 
@@ -65,6 +67,13 @@ def test_demand_is_enough_where_nothing_is_declared() -> None:
 def test_a_kernel_that_is_not_there_is_refused_by_name(kernel: str, message: str) -> None:
     with pytest.raises((Refusal, ModuleNotFoundError), match=message):
         built("add", kernel=kernel)
+
+
+@pytest.mark.parametrize("reorder", [True, False])
+def test_a_kernel_that_emits_nothing_is_refused(reorder: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coppelius.kernels.add.add", lambda _: None)
+    with pytest.raises(Refusal, match="the kernel emits no instruction"):
+        built("add", reorder=reorder)
 
 
 def test_a_shape_that_a_kernel_does_not_serve_is_refused_by_the_kernel() -> None:

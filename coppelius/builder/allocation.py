@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from coppelius.builder.draft import Draft
 from coppelius.builder.flow import Liveness
-from coppelius.builder.registers import FIRST_VIRTUAL
+from coppelius.builder.registers import FIRST_VIRTUAL, Virtual
 from coppelius.isa.refusal import Refusal
 
 LIMITS = {"R": 253, "UR": 63, "P": 7, "UP": 7}
@@ -42,13 +42,24 @@ def allocate(draft: Draft, *, registers: int = LIMITS["R"]) -> dict[str, tuple[s
         index = next((c for c in choices if _free(file, c, virtual.width, points)), None)
         if index is None:
             where = f"at {virtual.pinned}" if virtual.pinned is not None else f"among {len(file)}"
-            raise Refusal(f"register {virtual.name}: no place for {virtual.width} {virtual.space} {where}")
+            raise Refusal(
+                f"{_place(draft, virtual)}register {virtual.name}: no place for {virtual.width} {virtual.space} {where}"
+            )
         for i in range(virtual.width):
             file[index + i] |= points
             placed[virtual.space, virtual.first + i] = index + i
         named[virtual.name] = (virtual.space, index)
     _substitute(draft, placed)
     return named
+
+
+def _place(draft: Draft, virtual: Virtual) -> str:
+    """`file:line: ` of its first write, if the draft has one."""
+    own = range(virtual.first, virtual.first + virtual.width)
+    for item in draft.items:
+        if any(touch.space == virtual.space and touch.number in own for touch in item.writes):
+            return f"{item.source.file}:{item.source.line}: "
+    return ""
 
 
 def _first(points: int) -> int:

@@ -23,6 +23,7 @@ from typing import Any
 from coppelius.builder.draft import PIN_FIELDS, Draft, Item, Source
 from coppelius.builder.registers import UniformVector, Vector
 from coppelius.builder.select import select
+from coppelius.isa.control import Control
 from coppelius.isa.operands import PT, UP, UR, Constant, P, R
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table, sm86
@@ -38,6 +39,18 @@ def mnemonic_of(name: str) -> str:
     for word in _UNDERSCORED:
         name = name.replace(word, word.replace("_", "\0"))
     return name.replace("_", ".").replace("\0", "_")
+
+
+def _check_pins(mnemonic: str, pins: Mapping[str, int]) -> None:
+    """Refuses pins that no control word holds, whatever its other fields are."""
+    for name, value in pins.items():
+        if name not in PIN_FIELDS:
+            raise Refusal(f"{mnemonic}: no control field {name}; fields: {', '.join(sorted(PIN_FIELDS))}")
+        if not isinstance(value, int):
+            raise Refusal(f"{mnemonic}: {name} {value!r} is no number")
+    given: dict[str, Any] = {"keep": False, **pins}
+    if reason := Control(**given).refusal():
+        raise Refusal(f"{mnemonic}: {reason}")
 
 
 class Emitter:
@@ -82,11 +95,9 @@ class Emitter:
         try:
             encoding, values, made = select(self.table, mnemonic, operands, self.draft.names)
             self._apply_guard(encoding, values, guard)
+            _check_pins(mnemonic, pins or {})
         except Refusal as refusal:
             raise Refusal(f"{source.file}:{source.line}: {refusal}") from None
-        if pins and not set(pins) <= PIN_FIELDS:
-            unknown = ", ".join(sorted(set(pins) - PIN_FIELDS))
-            raise Refusal(f"{source.file}:{source.line}: {mnemonic}: no control field {unknown}")
         row = list(encoding.defaults)
         for name, value in values.items():
             row[encoding.column[name]] = value

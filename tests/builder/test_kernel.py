@@ -1,5 +1,7 @@
 """The macros every kernel needs: what they emit, and once where once is enough."""
 
+from typing import Any
+
 import pytest
 
 from coppelius.builder.assemble import assemble
@@ -75,6 +77,29 @@ def test_sources_stand_beside_the_instructions(k: Kernel) -> None:
 def test_an_empty_kernel_is_refused() -> None:
     with pytest.raises(Refusal, match="the kernel emits no instruction"):
         assemble(Kernel({}).draft, Kernel({}).table, registers=8)
+
+
+@pytest.mark.parametrize(
+    ("pins", "reason"),
+    [
+        ({"stall": 16}, "stall 16 is not 0..15"),
+        ({"stall": -1}, "stall -1 is not 0..15"),
+        ({"stall": 12, "keep": 1}, r"stall 12 needs the yield \(keep off\): only 1..11 go without it"),
+        ({"write_barrier": 6}, "write barrier 6 is not 0..5"),
+        ({"wait": 64}, "wait mask 0x40 names more than six scoreboards"),
+        ({"stall": "4"}, "stall '4' is no number"),
+        ({"barrier": 0}, "no control field barrier; fields: keep, read_barrier, stall, wait, write_barrier"),
+    ],
+)
+def test_a_pin_that_no_control_word_holds_is_refused_where_it_stands(k: Kernel, pins: Any, reason: str) -> None:
+    with pytest.raises(Refusal, match=rf"tests/builder/test_kernel.py:\d+: MOV: {reason}$"):
+        k.MOV("x", RZ, **pins)
+
+
+def test_pins_leave_the_other_fields_free(k: Kernel) -> None:
+    k.MOV("x", RZ, stall=15)
+    k.MOV("x", RZ, stall=0)
+    k.MOV("x", RZ, keep=1, wait=63)
 
 
 def test_what_the_language_lacks_is_no_attribute(k: Kernel) -> None:
