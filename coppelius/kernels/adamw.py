@@ -7,7 +7,8 @@ The bank is bandwidth-bound with instructions to spare, so m, v, the root and th
 (the rounding error of each step, exact by FMA) until p is rounded: where beta1 m and the gradient cancel,
 the step is still that of the exact m.  1 - beta is exact for beta >= 1/2.
 
-Threads walk quads of four elements with the stride of the whole grid; count and stride are baked.
+Threads walk quads of four elements with the stride of the whole grid; count and stride are baked.  A thread
+leaves once its index passes the last quad, so that the index may lie one stride past it and must fit 32 bits.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from coppelius.isa.refusal import Refusal
 
 THREADS = 256
 LANES = 4
+_WORD = 1 << 32
 _INFINITY = float("inf")
 # MUFU flushes denormals, so a small v goes into the root times 2^64; the root of 0 is taken as 2^-60 at most
 _SMALL, _LEAST = 2.0**-64, 2.0**-120
@@ -33,12 +35,32 @@ class Long(NamedTuple):
     low: R
 
 
+class Walk(NamedTuple):
+    """`stride` quads are stepped at once, `passes` times in all; the last pass may be a part."""
+
+    quads: int
+    stride: int
+    passes: int
+
+
+def walk(elements: int, blocks: int) -> Walk:
+    """How the grid walks the bank; refuses by name a bank or a grid that the image's bounds cannot say."""
+    quads, rest = divmod(elements, LANES)
+    stride = blocks * THREADS
+    if rest or quads < 1:
+        raise Refusal(f"adamw: {elements} elements are not whole quads; make the bank a multiple of {LANES}")
+    if quads >= _WORD:
+        raise Refusal(f"adamw: {quads} quads leave the 32-bit bound; split the bank into launches")
+    if stride < 1:
+        raise Refusal(f"adamw: {blocks} blocks reach no quad; launch at least one")
+    if quads - 1 + stride >= _WORD:
+        raise Refusal(f"adamw: {blocks} blocks reach past 32 bits after {quads} quads; launch fewer blocks")
+    return Walk(quads, stride, -(-quads // stride))
+
+
 def adamw(k: Kernel, *, elements: int, blocks: int = 1024) -> None:
     """256 threads, four 128-bit loads in flight, three 128-bit stores and a 64-bit one."""
-    count, rest = divmod(elements, LANES)
-    stride = blocks * THREADS
-    if rest or not 0 < count <= (1 << 32) - stride:
-        raise Refusal(f"adamw: {elements} elements are not whole quads that 32 bits count")
+    count, stride, _ = walk(elements, blocks)
     k.descriptor()
     thread = k.thread_index()
     index = k.IMAD("index", k.block_index(), THREADS, thread)

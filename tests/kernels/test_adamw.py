@@ -1,11 +1,20 @@
 """adamw: some blocks of the one launch, at its real grid and bank; they walk every pass of the stride."""
 
+import re
+from dataclasses import replace
+
 import harness
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from coppelius import model
+from coppelius import catalog, model
+from coppelius.check.verdict import judge
+from coppelius.isa.control import NO_BARRIER
+from coppelius.isa.refusal import Refusal
+from coppelius.kernels.adamw import Walk, walk
+from coppelius.program.program import Program
+from coppelius.program.unroll import unrolled
 from coppelius.reference import bounds
 from coppelius.reference import half as halves
 from coppelius.reference.adamw import Scalars, adamw
@@ -107,3 +116,55 @@ def test_the_whole_bank_in_one_launch() -> None:
             bounds.exact_bits(out["half_copy"][part], halves.to_bits(out["p"][part], "bf16")),
         ):
             assert measured, f"from {first}: {measured}"
+
+
+def test_the_walk_covers_the_models_bank() -> None:
+    made = walk(E, BLOCKS)
+    assert made == Walk(E // 4, BLOCKS * THREADS, PASSES)
+    assert harness.image("adamw").options == {"elements": E, "blocks": BLOCKS}
+
+
+@pytest.mark.parametrize(
+    ("elements", "blocks", "says"),
+    [
+        (E + 2, BLOCKS, f"adamw: {E + 2} elements are not whole quads"),
+        (0, BLOCKS, "adamw: 0 elements are not whole quads"),
+        (1 << 34, BLOCKS, "adamw: 4294967296 quads leave the 32-bit bound"),
+        (E, 0, "adamw: 0 blocks reach no quad"),
+        ((1 << 34) - 4, 2, "adamw: 2 blocks reach past 32 bits after 4294967295 quads"),
+    ],
+)
+def test_a_bank_that_the_walk_cannot_cover_is_refused(elements: int, blocks: int, says: str) -> None:
+    with pytest.raises(Refusal, match=re.escape(says)):
+        walk(elements, blocks)
+
+
+def test_the_largest_bank_ends_at_the_last_index() -> None:
+    quads = (1 << 32) - THREADS
+    assert walk(4 * quads, 1) == Walk(quads, THREADS, quads // THREADS)
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+def test_the_body_twice_without_a_branch_passes_both_checks(half: str) -> None:
+    program = Program.decode(harness.material("adamw", half))
+    straight = unrolled(program)
+    declared = {**catalog.declaration(harness.image("adamw")), "half": half}
+    loads = [row.encoding.mnemonic.startswith("LDG") for row in straight]
+    assert sum(loads) == 8  # g, m, v and p of two passes
+    assert len(straight) > 1.8 * len(program)
+    verdict = judge(straight.encode(), declared)
+    assert verdict["accepted"], verdict["hazards"][:3]
+
+
+def test_the_checked_form_shows_what_a_pass_leaves_to_the_next() -> None:
+    """Stores read m, v and p while the next pass loads them: the loads' wait is what keeps them apart."""
+    program = Program.decode(harness.material("adamw", "bf16"))
+    declared = {**catalog.declaration(harness.image("adamw")), "half": "bf16"}
+    rows = list(program)
+    stores = [i for i, row in enumerate(rows) if row.encoding.mnemonic.startswith("STG")]
+    for i in stores:
+        rows[i] = rows[i].with_control(replace(rows[i].control, read_barrier=NO_BARRIER))
+    once = judge(unrolled(Program.of(rows), 1).encode(), declared)
+    twice = judge(unrolled(Program.of(rows), 2).encode(), declared)
+    assert not twice["accepted"]
+    assert len(twice["hazards"]) > len(once["hazards"])
