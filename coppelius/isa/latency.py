@@ -6,7 +6,7 @@ scoreboard instead, and its operands may be read long after issue (`reads_late`)
 
 The grids are data: a row a producer class, a column a consumer class, each cell cycles and a witness:
 
-    m  mined: the least distance that shipped or freshly compiled code leaves
+    m  mined: the least distance that shipped or freshly compiled code leaves (exceptions: `latency_reasons`)
     p  published
     a  nobody has seen it: takes the safest neighbour of its row or column
 
@@ -62,7 +62,7 @@ def _grid(text: str) -> Grid:
 # fmt: off
 # Read after write.  General registers: `mixed` is HADD2.F32, `compare` HMNMX2/HSET2/HSETP2, `wide` IMAD.WIDE/HI
 # (both halves, all its operands), `queue` the other variable-latency ops, `address` memory's address and data, SHFL,
-# LDSM; `mma24`, `mma16` by shape; `move64` CS2R.64; `deep` HFMA2.MMA.
+# LDSM; `mma24`, `mma16`, `mma14` by shape; `move64` CS2R.64; `deep` HFMA2.MMA.
 RAW: Grid = _grid("""
             alu fma half mixed compare wide mma  queue address fp64
 alu         4m  5m  5m   5m    5m      5m   7m   4m    5m      6m
@@ -72,8 +72,9 @@ half        5m  5m  4m   5m    5m      5a   7m   4m    5m      6a
 mixed       5m  5m  5m   5m    5m      5a   7m   4m    5m      6a
 compare     5m  5m  5m   5m    4m      5a   7m   4m    5m      6a
 mma24       24m 24m 24m  24m   24m     24a  24m  22m   23m     24a
-mma16       16m 16m 16m  16m   16m     16a  16m  14m   15m     16a
-move64      6m  6p  6a   6a    6a      6a   7a   6a    6a      6a
+mma16       16m 16m 16m  16a   16a     16a  16m  14m   15m     16a
+mma14       13m 13m 13m  13a   13a     13a  14m  11m   12m     13a
+move64      6m  6m  6a   6a    6a      6a   7a   6a    6a      6a
 deep        10p 10p 10p  10p   10p     10a  11p  6p    7p      11a
 """)
 
@@ -102,29 +103,30 @@ vote.up     5m       5a         1m        2m
 
 # Write after write: rows are the first writer.  A result of variable latency is waited for, never counted.
 WAW: Grid = _grid("""
-            alu fma half mixed compare wide mma24 mma16 move64 deep queue fp64
-alu         1m  1m  1p   1p    1p      2p   6m    6m    1m     1p   6m    1m
-fma         1m  1m  1p   1p    1p      2p   6m    6m    1a     1p   6m    1m
-wide        2a  1p  2a   2a    2a      1p   6m    6m    2a     2a   6m    1m
-half        1p  1p  1p   1p    1p      2p   6m    6m    1a     1p   6m    1m
-mixed       1p  1p  1p   1p    1p      2p   6m    6m    1a     1p   6m    1m
-compare     1p  1p  1p   1p    1p      2p   6m    6m    1a     1p   6m    1m
-mma24       24m 24m 24m  24m   24m     24a  24m   24a   24a    24a  24a   24a
-mma16       16m 16m 16m  16m   16m     16a  16a   16m   16a    16a  16a   16a
-move64      2m  2m  3a   3a    3a      3p   6m    6m    1a     1a   6m    1m
-deep        3p  3p  3p   3p    3p      3a   6m    6m    3a     1a   6m    1m
+            alu fma half mixed compare wide mma24 mma16 mma14 move64 deep queue fp64
+alu         2m  1m  1p   1p    1p      2p   6m    6m    6a    1m     1p   6m    1m
+fma         1m  1m  1p   1p    1p      2p   6m    6m    6a    1a     1p   6m    1m
+wide        2a  1p  2a   2a    2a      1p   6m    6m    6a    2a     2a   6m    1m
+half        1p  1p  1p   1p    1p      2p   6m    6m    6a    1a     1p   6m    1m
+mixed       1p  1p  1p   1p    1p      2p   6m    6m    6a    1a     1p   6m    1m
+compare     1p  1p  1p   1p    1p      2p   6m    6m    6a    1a     1p   6m    1m
+mma24       24m 24m 24m  24m   24m     24a  24m   24a   24a   24a    24a  24a   24a
+mma16       16m 16m 16m  16m   16m     16a  16a   16m   16a   16a    16a  16a   16a
+mma14       14a 14a 14a  14a   14a     14a  14a   14a   14m   14a    14a  14a   14a
+move64      2m  2m  3a   3a    3a      3p   6m    6m    6a    1a     1a   6m    2m
+deep        3p  3p  3p   3p    3p      3a   6m    6m    6a    3a     1a   6m    1m
 """)
 WAW |= _grid("""
             alu.p fma.p half.p r2p queue.p
-alu.p       1m    1a    1a     1a  6a
+alu.p       2m    1a    1a     1a  6a
 fma.p       1a    1a    1a     1a  6a
 half.p      1a    1a    1a     1a  6a
 r2p         1a    1a    1a     1a  6a
 """)
 WAW |= _grid("""
             datapath.u move.u queue.u
-datapath.u  1p         7p     7p
-move.u      1p         1p     4p
+datapath.u  2m         7m     7p
+move.u      2m         1p     4m
 """)
 WAW |= _grid("""
             datapath.up vote.up queue.up
@@ -135,14 +137,15 @@ vote.up     1a          1a      4a
 # Write after read, fixed-latency readers: rows are the reader.  Late readers need a scoreboard instead.
 WAR: Grid = _grid("""
             fixed mma queue fp64
-fixed       1m    2a  2m    1m
+fixed       1m    2m  2m    1m
 mma24       7m    8m  1m    1a
 mma16       1m    8a  1m    1a
+mma14       7a    8a  1m    1a
 """)
 WAR |= _grid("""
             datapath.u move.u queue.u
-datapath.u  1p         3p     1p
-fixed.u     1p         1p     1p
+datapath.u  2m         3m     1m
+fixed.u     1m         1m     1m
 """)
 # fmt: on
 
@@ -153,7 +156,24 @@ WAR = latencies.extend(WAR, latencies.WAR_COLUMNS, latencies.WAR_ROWS)
 # A false guard on the first writer lets the second go sooner only where the table says so (published).
 WAW_AFTER_PREDICATED = {("datapath.u", "queue.u"): 4}
 
-_TENSOR_16 = ("HMMA.1688", "HMMA.1684", "IMMA.16816", "IMMA.8816", "IMMA.16832.S4", "IMMA.16832.U4")
+# how deep the tensor pipe is for a shape: by the longest of these that a name begins with, else 24 (mined)
+_TENSOR_DEPTHS = {
+    "HMMA.1688": "mma16",
+    "HMMA.1688.F32.TF32": "mma24",
+    "HMMA.1684": "mma16",
+    "HMMA.SP.16816": "mma16",
+    "HMMA.SP.16816.F32.TF32": "mma24",
+    "HMMA.SP.1688": "mma16",
+    "IMMA.16816": "mma16",
+    "IMMA.16832.S4": "mma16",
+    "IMMA.16832.U4": "mma16",
+    "IMMA.SP.16832": "mma16",
+    "IMMA.SP.16864.S4": "mma16",
+    "IMMA.SP.16864.U4": "mma16",
+    "IMMA.88": "mma14",
+    "BMMA.168128": "mma16",
+    "BMMA.88128": "mma14",
+}
 # least stall of instructions that redirect control or order memory; the drain (stall 0) is no stall
 # mined: never less in shipped code (DEPBAR also published), whatever follows
 _MINIMUM_STALL = {"DEPBAR": 4, "MEMBAR": 6} | dict.fromkeys(
@@ -237,13 +257,18 @@ def _general_class(encoding: Encoding, values: Sequence[int]) -> str:
     if is_variable(encoding, values):
         return "queue"
     if pipe == TENSOR:
-        name = full_name(encoding, values)
-        return "mma16" if name.startswith(_TENSOR_16) and not name.startswith("HMMA.1688.F32.TF32") else "mma24"
+        return _tensor_class(full_name(encoding, values))
     if pipe == HALF:
         return _half_class(encoding, values)
     if stem(encoding) == "CS2R":
         return "alu" if ".32" in full_name(encoding, values) else "move64"
     return pipe if pipe in (FMA, WIDE) else "alu"
+
+
+@lru_cache(maxsize=1024)
+def _tensor_class(name: str) -> str:
+    known = [start for start in _TENSOR_DEPTHS if name.startswith(start)]
+    return _TENSOR_DEPTHS[max(known, key=len)] if known else "mma24"
 
 
 def _half_class(encoding: Encoding, values: Sequence[int]) -> str:

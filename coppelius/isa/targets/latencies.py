@@ -36,7 +36,9 @@ class Classes(NamedTuple):
 _SINGLE = frozenset(("IADD3", "LOP3", "SHF", "PRMT", "LEA", "IABS", "I2FP", "F2FP"))
 
 _HOPPER = Classes({"half": "half7", "mixed": "half7"})
-_BLACKWELL = Classes({"mma24": "mma29", "mma16": "mma21", "alu.p": "dual.p"}, {"mma": "mma8"}, dual=True)
+_BLACKWELL = Classes(
+    {"mma24": "mma29", "mma16": "mma21", "mma14": "mma21", "alu.p": "dual.p"}, {"mma": "mma8"}, dual=True
+)
 CLASSES: Mapping[str, Classes] = {
     "sm80": Classes({}, {"queue": "queue6"}),
     "sm90": _HOPPER,
