@@ -13,6 +13,7 @@ imports.install(ROOT)  # first: what follows runs from its source
 
 from tasks.arena import task_arena  # noqa: E402
 from tasks.check import task_check  # noqa: E402
+from tasks.choices import task_choices  # noqa: E402
 from tasks.emit import task_emit  # noqa: E402
 from tasks.encode import task_encode  # noqa: E402
 from tasks.gc import task_gc  # noqa: E402
@@ -37,6 +38,7 @@ __all__ = [
     "DOIT_CONFIG",
     "task_arena",
     "task_check",
+    "task_choices",
     "task_emit",
     "task_encode",
     "task_gc",

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 BUILD = "build"
 KERNELS = "coppelius.kernels"
+TILED = "coppelius.kernels.tiled."  # what the record of choices is for
 
 
 class Input(NamedTuple):
     """A file that a stage reads: whose, and what of it counts."""
 
     file: str
-    of: str = "own"  # own image, previous image, every image
+    of: str = "own"  # own image, previous image, every image; the target, for tiled products
     counts: str = "content"  # or length
 
 
@@ -46,6 +47,10 @@ def every(file: str) -> Input:
     return Input(file, of="every")
 
 
+def tiled(file: str) -> Input:
+    return Input(file, of="tiled")
+
+
 class Stage(NamedTuple):
     name: str
     doc: str
@@ -56,6 +61,7 @@ class Stage(NamedTuple):
     row: tuple[str, ...] = ()  # parts of the image's row it reads
     raw: tuple[str, ...] = ()  # packages whose bytes count, comments and all
     once: bool = False
+    only: str = ""  # the kernels it is for, by how their names begin
 
 
 own = Input
@@ -65,8 +71,11 @@ own = Input
 # fmt: off
 SM86 = (
     #     stage     what it gives                      inputs                   outputs
+    Stage("choices", "the record of the products' choices, admitted",
+                                                       (),                      ("choices.json",),
+          code=("coppelius.products.admission",), once=True, only=TILED),
     Stage("emit",   "kernel -> scheduled listing in f16, and its line table",
-                                                       (),                      ("emit.sass", "lines.json"),
+                                                       (tiled("choices.json"),), ("emit.sass", "lines.json"),
           code=("coppelius.emit",), row=("kernel", "options", "arguments", "registers", "block_x"), raw=(KERNELS,)),
     Stage("halve",  "listing in the plan's half format",
                                                        (own("emit.sass"),),     ("halve.sass", "origin.json"),
@@ -82,7 +91,7 @@ SM86 = (
                                                                                 ("place.json",),
           code=("coppelius.arena.placement",), plan=("alignment",)),
     Stage("arena",  "all images placed in one file, and the manifest",
-          (every("material.bin"), every("place.json"), every("verdict.json")),
+          (every("material.bin"), every("place.json"), every("verdict.json"), tiled("choices.json")),
                                                                                 ("arena.bin", "manifest.json"),
           code=("coppelius.arena.release",), plan=("half", "base", "alignment"),
           row=("identity", "declaration"), once=True),
@@ -161,9 +170,12 @@ def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: P
     task = stage.name if target == NATIVE else f"{stage.name}_{target}"
     settings = {name: getattr(plan, name) for name in stage.plan} | {"target": target}
     identities = [row["identity"] for row in rows]
+    if stage.only and not any(row["kernel"].startswith(stage.only) for row in rows):
+        return
 
     def inputs(position: int) -> tuple[tuple[str, str], ...]:
-        of = {"every": identities}
+        mine = rows if stage.once else rows[position : position + 1]
+        of = {"every": identities, "tiled": [""] if any(row["kernel"].startswith(TILED) for row in mine) else []}
         if not stage.once:
             of |= {"own": [identities[position]], "previous": identities[max(position - 1, 0) : position]}
         return tuple((_path(target, i, x.file), x.counts) for x in stage.inputs for i in of[x.of])
@@ -173,8 +185,8 @@ def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: P
 
     entries = (f"tasks.{stage.name}", *stage.code)
     if stage.once:
-        outputs = tuple(f"{BUILD}/{target}/{file}" for file in stage.outputs)
-        parameters = settings | {"images": [parts(row) for row in rows]}
+        outputs = tuple(_path(target, "", file) for file in stage.outputs)
+        parameters = settings | ({"images": [parts(row) for row in rows]} if stage.row else {})
         yield Step(task, stage, target, None, inputs(0), outputs, parameters, entries)
         return
     for position, row in enumerate(rows):
@@ -193,4 +205,4 @@ def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: P
 
 
 def _path(target: str, identity: str, file: str) -> str:
-    return f"{BUILD}/{target}/{identity}/{file}"
+    return "/".join(part for part in (BUILD, target, identity, file) if part)

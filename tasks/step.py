@@ -46,7 +46,7 @@ def project() -> Project:
 
 def default_tasks() -> list[str]:
     """What `doit` builds: the arena of each target."""
-    return [step.name for step in project().graph.steps.values() if step.stage.once]
+    return [step.name for step in project().graph.steps.values() if step.stage.name == "arena"]
 
 
 def steps_of(stage: str, action: Action) -> Iterator[dict[str, Any]]:
@@ -91,7 +91,7 @@ def clean_step(step: Step, task: Any, dryrun: bool) -> None:
     if not dryrun:
         project().lock.hold()
     clean_targets(task, dryrun)
-    if step.stage.once and not dryrun:
+    if step.stage.name == "arena" and not dryrun:
         drop_release(step)
 
 

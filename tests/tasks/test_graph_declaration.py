@@ -77,3 +77,13 @@ def test_an_identity_that_names_no_folder_is_refused(identity):
 
 def test_no_image_is_a_graph_too():
     assert list(build_graph([], Plan()).steps) == ["arena"]
+
+
+def test_choices_are_an_input_of_the_tiled_products_and_of_the_arena():
+    made = rows("a", "b")
+    made[1]["kernel"] = "coppelius.kernels.tiled.product:tiled_product"
+    graph = build_graph(made, Plan())
+    assert [name for name, step in graph.steps.items() if "choices" in graph.before(step)] == ["emit:b", "arena"]
+    assert graph.steps["choices"].outputs == ("build/sm86/choices.json",)
+    assert graph.steps["arena"].inputs[-1] == ("build/sm86/choices.json", "content")
+    assert "choices" not in build_graph(rows("a"), Plan()).steps
