@@ -25,12 +25,12 @@ from coppelius.emulator.faults import Finding, Triple
 from coppelius.emulator.initcheck import InitCheck
 from coppelius.emulator.machine import LOCAL_WINDOW, SHARED_WINDOW, STACK_TOP, Machine
 from coppelius.emulator.memory import Memory
-from coppelius.emulator.parameters import PARAMETER_BASE
 from coppelius.emulator.racecheck import RaceCheck
 from coppelius.emulator.strict import StrictEngine
 from coppelius.emulator.synccheck import SyncCheck
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table, sm86
+from coppelius.isa.targets.layout import DOUBLE_WORDS, Layout, layout_of
 from coppelius.program.program import Program
 
 # measured: rows of 128 KiB stay in the second cache level and still drown numpy's cost of a call
@@ -103,7 +103,9 @@ def launch(
     for check in checks:
         _refuse_unknown("check", check, CHECKS)
     started = time.perf_counter()
-    program, registers = _decoded(bytes(material), table or sm86())
+    table = table or sm86()
+    layout = layout_of(table.target)
+    program, registers = _decoded(bytes(material), table)
     threads = _checked(grid, block)
     chosen = _chosen(grid, blocks)
     machine = Machine(
@@ -113,7 +115,7 @@ def launch(
         capacity=_capacity(threads, registers, shared_bytes, batch_threads, len(chosen)),
         registers=registers,
         memory=memory,
-        constants=constant_banks(grid, block, parameters, constants or {}),
+        constants=constant_banks(grid, block, parameters, constants or {}, layout),
         shared_bytes=shared_bytes,
         local_bytes=local_bytes,
         collect=collect,
@@ -121,6 +123,8 @@ def launch(
         mma=mma,
         entry=entry // 16,
         sections=sections,
+        shared_start=layout.reserved,
+        uniform_registers=layout.urz,
     )
     engine = (StrictEngine if mode == "strict" else Engine)(machine, program, limit)
     engine.seconds, engine.deadline = seconds, None if seconds is None else started + seconds
@@ -204,13 +208,16 @@ def register_count(program: Program) -> int:
 
 
 def constant_banks(
-    grid: Triple, block: Triple, parameters: bytes, more: Mapping[int, bytes]
+    grid: Triple, block: Triple, parameters: bytes, more: Mapping[int, bytes], layout: Layout
 ) -> dict[int, npt.NDArray[np.uint8]]:
-    """Constant banks: bank 0 as the driver lays it out, others as given."""
-    bank = bytearray(PARAMETER_BASE + len(parameters))
-    struct.pack_into("<6I", bank, 0, *block, *grid)
-    struct.pack_into("<QQI", bank, 0x18, SHARED_WINDOW, LOCAL_WINDOW, STACK_TOP)
-    bank[PARAMETER_BASE:] = parameters
+    """Constant banks: bank 0 as the driver of that target lays it out, others as given."""
+    bank = bytearray(layout.parameters + len(parameters))
+    known = {"shared window": SHARED_WINDOW, "local window": LOCAL_WINDOW, "stack": STACK_TOP, "descriptor": 0}
+    known |= {f"ntid.{axis}": size for axis, size in zip("xyz", block, strict=True)}
+    known |= {f"nctaid.{axis}": size for axis, size in zip("xyz", grid, strict=True)}
+    for meaning, place in layout.words.items():
+        struct.pack_into("<Q" if meaning in DOUBLE_WORDS else "<I", bank, place, known[meaning])
+    bank[layout.parameters :] = parameters
     # loads of 64 bits may start at the last word
     bank.extend(bytes(-len(bank) % 8))
     banks = {number: np.frombuffer(data, dtype=np.uint8) for number, data in more.items()}

@@ -30,7 +30,6 @@ Write = Callable[[Group, Array], None]
 
 UNDEFINED = 0xABADCAFE
 PREDICATES = 7
-UNIFORM_REGISTERS = 63
 CONVERGENCE_BARRIERS = 16
 # published: tinygrad writes it, ptxas reads it into R1
 STACK_TOP = 0xFFFDC0
@@ -60,6 +59,8 @@ class Machine:
         mma: str = "exact",
         entry: int = 0,
         sections: Mapping[int, str] | None = None,
+        shared_start: int = 0,
+        uniform_registers: int = 63,
     ) -> None:
         self.kernel, self.grid, self.block = kernel, grid, block
         self.threads = block[0] * block[1] * block[2]
@@ -78,11 +79,13 @@ class Machine:
         shape = (self.warps, LANES)
         self.registers: Words32 = np.empty((registers, *shape), dtype=np.uint32)
         self.predicates: Bools = np.zeros((PREDICATES, *shape), dtype=np.bool_)
-        self.uniform: Words32 = np.zeros((UNIFORM_REGISTERS, self.warps, 1), dtype=np.uint32)
+        self.uniform: Words32 = np.zeros((uniform_registers, self.warps, 1), dtype=np.uint32)
         self.uniform_predicates: Bools = np.zeros((PREDICATES, self.warps, 1), dtype=np.bool_)
         self.convergence: Words32 = np.zeros((CONVERGENCE_BARRIERS, *shape), dtype=np.uint32)
         self.alive: Bools = np.zeros(shape, dtype=np.bool_)
         self.barrier_result: Words32 = np.zeros((self.warps, 1), dtype=np.uint32)
+        # addresses of shared memory below it are reserved
+        self.shared_start = shared_start
         self._set_shared(shared_bytes)
         self.local_bytes = -(-local_bytes // 16) * 16
         self.local: Words32 = np.zeros((self.local_bytes // 4, *shape), dtype=np.uint32)

@@ -189,6 +189,9 @@ def shared_index(op: Operation, g: Group, flat: Array, size: int) -> tuple[Array
     machine = op.machine
     base = flatten(g, machine.shared_base[g.select])
     high = machine.shared_bytes - size
+    if machine.shared_start:
+        # what lies below the start becomes a large number, and wild
+        flat = flat - np.uint32(machine.shared_start)
     wild = flat > np.uint32(high) if high >= 0 else np.ones(len(flat), dtype=np.bool_)
     detail = f"of {machine.shared_bytes} bytes of shared memory"
     good = checked(op, g, flat, size, wild if wild.any() else None, detail)

@@ -7,13 +7,13 @@ loaded once, at the entry, into uniform registers that the program does not use:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from coppelius.isa.form import Encoding
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.slots import Slot
-from coppelius.isa.targets.layout import Layout
+from coppelius.isa.targets.layout import DOUBLE_WORDS, Layout
 from coppelius.isa.values import BindlessConstant, ConstantOperand
 from coppelius.program.program import Instruction
 
@@ -36,7 +36,7 @@ def moved_offset(source: Layout, target: Layout, bank: int, offset: int, what: s
     if offset >= source.parameters:
         return offset - source.parameters + target.parameters
     for meaning, place in source.words.items():
-        size = 8 if meaning in ("descriptor", "shared window", "local window") else WORD
+        size = 8 if meaning in DOUBLE_WORDS else WORD
         if place <= offset < place + size:
             if meaning not in target.words or (meaning == "shared window" and target.reserved != source.reserved):
                 raise Refusal(f"{what}: {target.target} keeps no {meaning} in constant bank 0")
@@ -114,6 +114,6 @@ def _loads(wanted: Iterable[Constant]) -> list[Constant]:
     return out
 
 
-def load_fields(constant: Constant, register: int) -> Mapping[str, int]:
+def load_fields(constant: Constant, register: int) -> dict[str, int]:
     """The fields of its load."""
     return {"D": register, "B.bank": constant.bank, "B.offset": constant.offset, "SIZE": 3 + constant.words}

@@ -50,12 +50,11 @@ def rewrite(
             values[into] = _carried(old, target, field.name, into, value, rule)
         elif value != field.default and not field.name.endswith((".reuse", ".shown")):
             raise Refusal(f"{full_name(old, row.values)}: {table.target} has no {field.name} {value} in {target.name}")
-    values |= rule.sets | dict(more or {})
+    values |= {**rule.sets, **(more or {})}
     for place in target.fields:
         if not place.admits(values[place.name]):
-            raise Refusal(
-                f"{full_name(old, row.values)}: {table.target}'s {target.name} cannot hold {place.name} {values[place.name]}"
-            )
+            held = f"{place.name} {values[place.name]}"
+            raise Refusal(f"{full_name(old, row.values)}: {table.target}'s {target.name} cannot hold {held}")
     return Instruction(target, tuple(values.values())).with_control(Control())
 
 

@@ -16,6 +16,7 @@ from coppelius import catalog
 from coppelius.emulator.launch import launch
 from coppelius.emulator.memory import Memory
 from coppelius.emulator.parameters import pack_parameters
+from coppelius.isa.table import Table
 
 NAMES = {"count": 1025, "rows": 3, "positions": 9, "groups": 1, "vocabulary": 700}
 SCALARS = {"f32": 0.5, "u32": 3, "u64": 0x123456789}
@@ -43,9 +44,18 @@ def buffers(image: catalog.Image) -> dict[str, NDArray[Any]]:
 
 
 def memory_after(
-    image: catalog.Image, half: str, mode: str, *, blocks: Sequence[int] | None = None
+    image: catalog.Image,
+    half: str,
+    mode: str,
+    *,
+    blocks: Sequence[int] | None = None,
+    material: bytes | None = None,
+    table: Table | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Every buffer after a few blocks: if not said, the first, the last, and one inside."""
+    """Every buffer after a few blocks: if not said, the first, the last, and one inside.
+
+    material, table: other words than the image's own, and whose they are.
+    """
     memory, arrays = Memory(), buffers(image)
     values = []
     for parameter in image.parameters:
@@ -57,7 +67,7 @@ def memory_after(
     last = grid[0] * grid[1] * grid[2] - 1
     rows = [(p["kind"], p["type"], p["offset"]) for p in catalog.declaration(image)["parameters"]]
     launch(
-        harness.material(image.identity, half),
+        harness.material(image.identity, half) if material is None else material,
         grid=grid,
         block=(image.block_x, 1, 1),
         parameters=pack_parameters(rows, values, memory),
@@ -66,6 +76,7 @@ def memory_after(
         blocks=sorted({0, last // 3, last}) if blocks is None else blocks,
         mode=mode,
         kernel=image.identity,
+        table=table,
     )
     return arrays
 

@@ -170,7 +170,7 @@ def _bind(op: Operation, name: str, kind: str, *, compare: bool = False) -> Step
     return step
 
 
-@executes("RED", "ATOM", "ATOMG", "ATOMS")
+@executes("RED", "REDG", "ATOM", "ATOMG", "ATOMS")
 def atomic(op: Operation) -> Step:
     """With a compare operand: a swap; of .CAST, D is 1 where it was done, else 0.
 

@@ -142,7 +142,7 @@ def lea_hi(op: Operation) -> Step:
     return step
 
 
-@executes("IMNMX")
+@executes("IMNMX", "VIMNMX")
 def imnmx(op: Operation) -> Step:
     a, b, d, low = op.integer("A"), op.integer("B"), op.destination(), op.predicate("Ps")
     signed = not op.unsigned

@@ -137,7 +137,7 @@ def bmma(op: Operation) -> Step:
     return step
 
 
-@executes("DMMA.884")
+@executes("DMMA.884", "DMMA.8x8x4")
 def dmma(op: Operation) -> Step:
     """Sign and magnitude act on the whole fragment of doubles."""
     a, b = (_doubles(op, name, 2) for name in "AB")

@@ -54,7 +54,7 @@ def r2ur(op: Operation) -> Step:
     return lambda g: d(g, a(g))
 
 
-@executes("ULDC")
+@executes("ULDC", "LDCU")
 def uldc(op: Operation) -> Step:
     """A constant of any size; 64 bits fill a pair."""
     slot = next(s for s in op.encoding.operands if isinstance(s, UniformConstant))

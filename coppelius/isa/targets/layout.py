@@ -23,8 +23,9 @@ class Layout:
     words: dict[str, int]
     reserved: int  # bytes of shared memory below the first usable one
     uniform_registers: int
+    urz: int  # the index that reads as zero
     shared_limit: int  # bytes of shared memory that one block can ask for
-    # where the driver puts constant bank 0's operands: as operands of any instruction, or through uniform registers
+    # whether code reads constants as operands of any instruction, or through uniform registers
     constant_operands: bool = True
 
 
@@ -39,16 +40,19 @@ _BLACKWELL = {
     "stack": 0x37C, "descriptor": 0x358,
 }  # fmt: skip
 
+# meanings of 64 bits
+DOUBLE_WORDS = frozenset(("descriptor", "shared window", "local window"))
+
 # fmt: off
 LAYOUTS = {layout.target: layout for layout in (
-    #       target  parameters words      reserved uniform shared limit
-    Layout("sm80",  0x160, _AMPERE,    0,     63, 163 << 10),
-    Layout("sm86",  0x160, _AMPERE,    0,     63,  99 << 10),
-    Layout("sm89",  0x160, _AMPERE,    0,     63,  99 << 10),
-    Layout("sm90",  0x210, _HOPPER,    0x400, 63, 227 << 10, False),
+    #       target  parameters words      reserved uniform urz shared limit
+    Layout("sm80",  0x160, _AMPERE,    0,     63, 63, 163 << 10),
+    Layout("sm86",  0x160, _AMPERE,    0,     63, 63,  99 << 10),
+    Layout("sm89",  0x160, _AMPERE,    0,     63, 63,  99 << 10),
+    Layout("sm90",  0x210, _HOPPER,    0x400, 63, 63, 227 << 10, False),
     # assumed: eight bits name more, and compiled code uses no more than 63 of them
-    Layout("sm120", 0x380, _BLACKWELL, 0x400, 63,  99 << 10, False),
-    Layout("sm121", 0x380, _BLACKWELL, 0x400, 63,  99 << 10, False),
+    Layout("sm120", 0x380, _BLACKWELL, 0x400, 63, 255,  99 << 10, False),
+    Layout("sm121", 0x380, _BLACKWELL, 0x400, 63, 255,  99 << 10, False),
 )}
 # fmt: on
 
