@@ -35,6 +35,7 @@ COMMANDS = {
     "audit":    Row("audit",    "audit_command",    "How much of some machine code the opcode table handles.", False),
     "disasm":   Row("disasm",   "disasm_command",   "Machine code as listings, control words included.", False),
     "asm":      Row("asm",      "asm_command",      "A listing back to machine words.", False),
+    "run":      Row("run",      "run_command",      "A kernel of a cubin in the emulator, sanitizers on.", False),
     "kernels":  Row("kernels",  "kernels_command",  "What kernels a file holds, and what each needs.", False),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
     "explain":  Row("explain",  "explain_command",  "Why an image's steps will run, or last ran."),

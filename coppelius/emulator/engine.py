@@ -185,13 +185,13 @@ class Engine:
         return bound
 
     def _endless(self, place: int, group: Group, spent: str = "") -> None:
-        here = self.bound[place].operation
+        here, spent = self.bound[place].operation, spent or f"{self.limit} steps"
         around = sorted(set(self.trail))
         turns = ", ".join(f"{p * 16:#x}" for p in around[-8:])
         self.machine.report(
             here,
             "endless",
-            f"no end after {spent or f'{self.limit} steps'}; {group.threads} threads here; last branches at {turns or 'none'}",
+            f"no end after {spent}; {group.threads} threads here; last branches at {turns or 'none'}",
             warps=group.warps,
             lanes=group.active,
         )
