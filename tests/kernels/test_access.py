@@ -21,8 +21,9 @@ from coppelius.emulator.group import Group
 from coppelius.emulator.operation import Operation
 
 SECTOR, ROUND, BANKS = 32, 128, 32
-# rows lie far apart, and each thread has one of its own
-SCATTERED = {("loss-target-gather", "LDG"): 32}
+# rows lie far apart, and each thread has one of its own; a lane's eight statistics are two loads side by side, the
+# second of which finds its half of each sector in the first cache level
+SCATTERED = {("loss-target-gather", "LDG"): 32, ("attention-key", "LDG"): 2}
 
 Counts = dict[tuple[str, int, str], list[int]]
 
