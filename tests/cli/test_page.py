@@ -73,6 +73,7 @@ def test_search_cone_and_click(page, browser, width):
     assert re.search(r"ran \d+\.\d ms\s+never built here", said)
     assert re.search(r"\b[0-9a-f]{64}\b", said)
     assert "an edit here reaches 8 steps" in said
+    assert (look(browser, "emit:third"), browser.run("document.querySelector('#file').value")) == ("stale", "")
     assert (is_dim(browser, "arena"), is_dim(browser, "emit:fourth")) == (False, True)
     browser.click("#about button")  # the first that reads it
     assert browser.run("document.querySelector('#about h2').textContent") == "halve:third"
@@ -83,4 +84,5 @@ def test_search_cone_and_click(page, browser, width):
     # nothing is wider than the window but the grid, which scrolls
     assert browser.run("document.documentElement.scrollWidth") <= WIDTHS[width]
     if os.environ.get("COPPELIUS_PICTURES"):
+        browser.type_into("#file", "coppelius/kernels/common.py")
         browser.picture(Path(os.environ["COPPELIUS_PICTURES"]) / f"page-{width}.png")
