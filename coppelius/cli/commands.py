@@ -37,6 +37,7 @@ COMMANDS = {
     "asm":      Row("asm",      "asm_command",      "A listing back to machine words.", False),
     "run":      Row("run",      "run_command",      "A kernel of a cubin in the emulator, sanitizers on.", False),
     "kernels":  Row("kernels",  "kernels_command",  "What kernels a file holds, and what each needs.", False),
+    "choices":  Row("choices",  "choices_command",  "The tiled products' candidates and recorded choices."),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
     "explain":  Row("explain",  "explain_command",  "Why an image's steps will run, or last ran."),
     "diff":     Row("diff",     "diff_command",     "An image at two stages, revisions or releases."),

@@ -25,6 +25,7 @@ SHARED_WIDTH = 128  # published: bytes a cycle of an SM
 LATENCY = 600  # assumed: cycles from a copy that hits the second cache, under load, to its barrier; 400 unloaded
 SETUP = 300  # assumed: cycles from a block's start to its first copy, and from its last store to the next block
 FILLERS, GROUP, BARRIER = 3, 1, 2  # instructions of a stage: fillers, LDGDEPBAR, DEPBAR and BAR
+PRODUCT_ISSUE = 8  # mined: the least stall between two HMMAs
 ROUND = 3  # instructions of a round: count, compare, branch
 
 
@@ -67,6 +68,11 @@ def instructions(tile: Tile, layouts: str) -> float:
     sides = zip(layouts, (tile.rows, tile.columns), strict=True)
     moves = sum(tile.copies(span) / (1 if layout == "c" else tile.stages) for layout, span in sides)
     return tile.products + loads + copies(tile) + moves + FILLERS + GROUP + BARRIER + ROUND / tile.stages
+
+
+def issue_cycles(tile: Tile, layouts: str) -> float:
+    """In which one warp alone issues a stage: products 8 cycles apart, the rest between; held to loops by the bench."""
+    return max(PRODUCT_ISSUE * tile.products, instructions(tile, layouts))
 
 
 def shared_bytes(tile: Tile) -> int:

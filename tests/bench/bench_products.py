@@ -1,0 +1,124 @@
+"""The products' main loops by the cycle model: how densely they issue HMMAs, and what they ask of shared memory.
+
+    python tests/bench/bench_products.py [all]
+
+Without `all`, the loops that the record chooses.  Goals: at most 8.5 modelled cycles an HMMA at the warps that an SM
+holds, for tiles of 64 x 64 a warp also alone (the densest shipped loops: 8.05 to 8.50); the model's instructions a
+stage are the loop's own; no bank twice.  `resident` warps a sub-core, memory at 32 and at 400 cycles.  Bytes a cycle:
+LDSMs of all resident warps over the time of their products on each card; shared memory gives 128.
+"""
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "kernels")]
+
+import tiled_cases  # noqa: E402
+from test_access import Counts, _spy, rounds  # noqa: E402
+
+from coppelius.emulator import spaces  # noqa: E402
+from coppelius.products import cost  # noqa: E402
+from coppelius.products.admission import registers  # noqa: E402
+from coppelius.products.record import CHOICES  # noqa: E402
+from coppelius.products.shape import PRODUCTS  # noqa: E402
+from coppelius.products.tile import CANDIDATES, Tile  # noqa: E402
+from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles, resident_warps  # noqa: E402
+from coppelius.program.flow import blocks  # noqa: E402
+from coppelius.program.listing import parse_listing  # noqa: E402
+from coppelius.program.program import Program  # noqa: E402
+
+DENSE = 8.5
+LARGE = 64  # HMMAs of a warp in a stage
+ROUNDS = 4
+
+
+class Loop(NamedTuple):
+    """A main loop: its program, its instructions, its HMMAs and LDSMs."""
+
+    program: Program
+    body: list[int]
+    products: int
+    loads: int
+
+    def cycles(self, warps: int, memory: int) -> float:
+        """Of a round, one warp's share, in the steady state."""
+        few, many = (
+            modelled_cycles(self.program, self.body * n, memory=memory, warps=warps) for n in (ROUNDS, 2 * ROUNDS)
+        )
+        return (many - few) / ROUNDS / warps
+
+
+def loop_of(candidate: int, layouts: str) -> Loop:
+    """The loop as it is scheduled."""
+    program = parse_listing(tiled_cases.listing(tiled_cases.small(layouts, candidate, rounds=4)))
+    block = next(b for b in blocks(program) if any(t <= b.start for t in b.following) and b.end - b.start > 1)
+    body = list(range(block.start, block.end))
+    names = [program[i].encoding.mnemonic.split(".")[0] for i in body]
+    return Loop(program, body, names.count("HMMA"), names.count("LDSM"))
+
+
+def conflicts(candidate: int, layouts: str) -> tuple[int, int]:
+    """(rounds that shared memory takes for one block, the fewest that hold so many bytes)."""
+    found: Counts = defaultdict(lambda: [0, 0])
+    kept = [(table, table["shared"]) for table in (spaces._LOADERS, spaces._STORERS)]
+    for table, real in kept:
+        table["shared"] = _spy(real, found, "shared", rounds)
+    try:
+        case = tiled_cases.small(layouts, candidate, rounds=2, blocks=(1, 1))
+        a, b, r = tiled_cases.operands(case.product, "f16", seed=1)
+        tiled_cases.run(case, "f16", a, b, r, mma="fast")
+    finally:
+        for table, real in kept:
+            table["shared"] = real
+    return sum(taken for taken, _ in found.values()), sum(fewest for _, fewest in found.values())
+
+
+def report(candidate: int, layouts: str) -> list[str]:
+    """Prints one loop's figures; the goals that it misses."""
+    tile: Tile = CANDIDATES[candidate]
+    loop = loop_of(candidate, layouts)
+    warps = resident_warps(registers(tile), block_x=tile.threads, shared_bytes=tile.shared_bytes)
+    alone, held = ([loop.cycles(w, m) / loop.products for m in MEMORY_CYCLES] for w in (1, warps))
+    loads = [loop.loads * 512 * 4 / (loop.products * card.product_cycles) for card in cost.CARDS]
+    taken, fewest = conflicts(candidate, layouts)
+    per_stage, share = len(loop.body) / tile.stages, loop.products / len(loop.body)
+    print(
+        f"{candidate} {tile!s:14} {layouts}  {loop.products:4} of {len(loop.body):4} = {share:.0%}"
+        f"  alone {alone[0]:5.2f} {alone[1]:5.2f}  {warps} resident {held[0]:5.2f} {held[1]:5.2f}"
+        f"  LDSM {loads[0]:4.1f} {loads[1]:4.1f}  {tile.stages - 1} to {tile.stages} stages in flight"
+        f"  shared rounds {taken} of at least {fewest}"
+    )
+    missed = []
+    if max(held) > DENSE or (tile.products >= LARGE and alone[0] > DENSE):
+        missed.append(f"{candidate} {layouts}: {max(held):.2f} cycles an HMMA, goal {DENSE}")
+    if per_stage != cost.instructions(tile, layouts):
+        missed.append(
+            f"{candidate} {layouts}: {per_stage} instructions a stage, the model {cost.instructions(tile, layouts)}"
+        )
+    if abs(alone[0] * tile.products - cost.issue_cycles(tile, layouts)) > 0.05 * cost.issue_cycles(tile, layouts):
+        missed.append(
+            f"{candidate} {layouts}: {alone[0] * tile.products:.1f} cycles a stage, the model's issue differs"
+        )
+    if taken > fewest:
+        missed.append(f"{candidate} {layouts}: {taken - fewest} rounds of shared memory too many")
+    return missed
+
+
+def main() -> int:
+    """1 if a goal is missed."""
+    chosen = sorted({(CHOICES[p.identity].candidate, p.layouts) for p in PRODUCTS})
+    if "all" in sys.argv[1:]:
+        chosen = [(n, layouts) for n in range(len(CANDIDATES)) for layouts in ("rr", "rc", "cc")]
+    print(
+        "tile            HMMAs of instructions   cycles an HMMA at memory 32 and 400   LDSM bytes a cycle (3090, A6000)"
+    )
+    missed = [line for candidate, layouts in chosen for line in report(candidate, layouts)]
+    print("\n".join(missed) or "no goal missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

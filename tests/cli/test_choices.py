@@ -1,0 +1,60 @@
+"""`coppelius choices`: the record, one product's candidates, unknown names."""
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coppelius.cli.choices import choices_command
+from coppelius.isa.refusal import Refusal
+from coppelius.products import admission
+from coppelius.products.shape import PRODUCTS
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(choices_command, list(arguments))
+
+
+def test_the_record_has_a_line_a_product_and_says_what_keeps_it_from_its_limit() -> None:
+    made = called()
+    assert made.exit_code == 0
+    lines = made.output.splitlines()
+    assert lines[0].split() == ["product", "choice", "tile", "us", "basis", "card", "limit", "of", "limit"]
+    assert [line.split()[0] for line in lines[1:17]] == [p.identity for p in PRODUCTS]
+    assert "tiled-cc-m512-n512-k1024: 1 blocks on the fullest SM, 0.78 on average" in made.output
+
+
+def test_a_product_shows_every_candidate_and_why_one_does_not_serve() -> None:
+    made = called("rr-m1024-n1408-k512")
+    lines = made.output.splitlines()
+    assert [line.lstrip("* ").split()[0] for line in lines[1:9]] == [str(n) for n in range(8)]
+    assert [line[0] for line in lines[1:9]].count("*") == 1
+    assert lines[8].endswith("256 does not divide n = 1408")
+    assert "* recorded: 25.7 us modelled for GeForce RTX 3090" in lines
+    assert "(assumed)" in made.output
+
+
+def test_json_holds_the_same() -> None:
+    record = json.loads(called("--json").output)
+    assert [entry["product"] for entry in record["record"]] == [p.identity for p in PRODUCTS]
+    product = json.loads(called("tiled-rr-m1024-n1408-k512", "--json").output)
+    assert [c["candidate"] for c in product["candidates"]] == list(range(8))
+    assert product["candidates"][7]["against"] == ["256 does not divide n = 1408"]
+    assert product["candidates"][2]["cards"]["GeForce RTX 3090"]["limit"] == "tensor"
+
+
+def test_an_unknown_product_is_named_with_the_nearest() -> None:
+    made = called("rr-m1024-n1409-k512")
+    assert made.exit_code == 2
+    assert "no product 'rr-m1024-n1409-k512'; nearest: tiled-rr-m1024-n1408-k512" in made.output
+
+
+def test_a_record_that_does_not_hold_refuses_after_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *rest = PRODUCTS
+    record = {p.identity: admission.CHOICES[p.identity] for p in rest}
+    monkeypatch.setattr("coppelius.cli.choices.CHOICES", record)
+    monkeypatch.setattr("coppelius.cli.choices.admit", lambda: admission.admit(record))
+    made = called()
+    assert made.output.splitlines()[1].split() == [first.identity, "-", "-", "-", "-", "-", "-", "-"]
+    assert isinstance(made.exception, Refusal)
+    assert str(made.exception).startswith(f"product {first.identity!r}: no recorded choice")
