@@ -32,7 +32,7 @@ CONTROL_FIELDS = (STALL, KEEP, WRITE_BARRIER, READ_BARRIER, WAIT)
 # nvdisasm refuses keep with stall 0 or 12..15
 LEGAL_KEEP = frozenset(range(1, 12))
 
-_TEXT = re.compile(r"^\[B([0-5-]{6}):R([0-5-]):W([0-5-]):([Y-]):S(\d\d)\]$")
+_TEXT = re.compile(r"^\[B([0-5-]{6}):R([0-5-]):W([0-5-]):([Y-]):S([0-9]{2})\]$")
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,13 @@ _LINE = re.compile(
     r"(?: ?\{(?P<braces>[^}=]+=[^}]*)\})?$"
 )
 
+_HEXADECIMAL = re.compile(r"^0x[0-9a-f]+$")
 _COMMA = re.compile(r",(?![^{]*\})")
 
+_NUMBERS = re.compile(r"-?0x[0-9a-f]+|(?<![0-9a-f.+-])[0-9]+(?![0-9a-f.+-])")
+
+# encodings, each with the modifier fields that make it print one mnemonic
+Ways = tuple[tuple[Encoding, tuple[tuple[str, int], ...]], ...]
 Parsed = tuple[Encoding, list[int]]
 
 
@@ -52,7 +57,22 @@ def parse(table: Table, text: str, address: int = 0) -> Parsed:
         if _reads_back(encoding, values, line, address):
             _remember(table, line, encoding, values)
             return encoding, values
-    raise Refusal(f"{mnemonic}: no form takes ({operands}); forms: {_shapes(ways)}")
+    why = _nearly(ways, match, address)
+    raise Refusal(f"{mnemonic}: no form takes ({operands}){why}; forms: {_shapes(ways)}")
+
+
+def _nearly(ways: Ways, match: re.Match[str], address: int) -> str:
+    """What kept the text from a form that it all but is: its spelling, or one number."""
+    guard, operands, braces = match["guard"], match["operands"] or "", match["braces"]
+    for encoding, modifiers in ways:
+        values = _fill(encoding, modifiers, guard, operands, braces, address)
+        if values is not None:
+            return f" as it stands; it is written {_printed(encoding, values, address)}"
+    for number in _NUMBERS.finditer(operands):
+        other = f"{operands[: number.start()]}{'0x0' if 'x' in number[0] else '0'}{operands[number.end() :]}"
+        if any(_fill(encoding, modifiers, guard, other, braces, address) is not None for encoding, modifiers in ways):
+            return f", {number[0]} is out of its range"
+    return ""
 
 
 # texts that mean the same at every address: programs repeat them, and the steps of a build read each again
@@ -69,13 +89,17 @@ def _remember(table: Table, line: str, encoding: Encoding, values: list[int]) ->
 
 
 def _reads_back(encoding: Encoding, values: list[int], line: str, address: int) -> bool:
+    return _printed(encoding, values, address) == line
+
+
+def _printed(encoding: Encoding, values: list[int], address: int) -> str:
     columns = {f.name: [v] for f, v in zip(encoding.fields, values, strict=True)}
     columns["address"] = [address]
-    return " ".join(render(encoding, columns)[0].split()) == line
+    return " ".join(render(encoding, columns)[0].split())
 
 
 @cache
-def mnemonic_ways(table: Table, mnemonic: str) -> tuple[tuple[Encoding, tuple[tuple[str, int], ...]], ...]:
+def mnemonic_ways(table: Table, mnemonic: str) -> Ways:
     """Every encoding that prints this mnemonic, with the modifier fields that make it print so."""
     out = []
     for encoding in table.by_stem.get(mnemonic.split(".")[0], ()):
@@ -121,6 +145,8 @@ def _fill(
             if distance % slot.scale:
                 return None
             values[slot.name] = distance // slot.scale
+            if not encoding.fields[encoding.column[slot.name]].admits(values[slot.name]):
+                return None
     if braces is not None and not _apply_braces(encoding, values, braces):
         return None
     return list(values.values())
@@ -151,10 +177,12 @@ def _apply_braces(encoding: Encoding, values: Values, braces: str) -> bool:
         if label in hidden:
             found = hidden[label].parse(number)
         elif label in literal:
-            found = {label: int(number, 16)} if number.startswith("0x") else None
+            found = {label: int(number, 16)} if _HEXADECIMAL.match(number) else None
         else:
             found = None
         if not equals or found is None:
+            return False
+        if not all(encoding.fields[encoding.column[name]].admits(value) for name, value in found.items()):
             return False
         values |= found
     return True
@@ -169,7 +197,7 @@ def _unknown(table: Table, mnemonic: str) -> str:
     return f"{mnemonic}: no {table.target} instruction" + (f"; nearest: {', '.join(near)}" if near else "")
 
 
-def _shapes(ways: tuple[tuple[Encoding, tuple[tuple[str, int], ...]], ...]) -> str:
+def _shapes(ways: Ways) -> str:
     shapes = {"(" + ", ".join(shape(s) for s in encoding.operands) + ")" for encoding, _ in ways}
     return " ".join(sorted(shapes))
 

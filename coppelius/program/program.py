@@ -157,10 +157,12 @@ class Program:
     def _refuse_wild_branches(self) -> None:
         for ordinal, target in enumerate(self.targets()):
             if target is not None and not 0 <= target < len(self):
-                raise Refusal(
-                    f"instruction {ordinal} ({self[ordinal].encoding.mnemonic}) branches to {target * WORD_BYTES:#x}, "
-                    f"outside the program's {len(self) * WORD_BYTES:#x} bytes"
-                )
+                row = self[ordinal]
+                address = branch_address(row, ordinal) or 0
+                wrong = f"outside the program's {len(self) * WORD_BYTES:#x} bytes"
+                if address % WORD_BYTES:
+                    wrong = "where no instruction begins"
+                raise Refusal(f"instruction {ordinal} ({row.encoding.mnemonic}) branches to {address:#x}, {wrong}")
 
 
 @cache
@@ -170,14 +172,21 @@ def _branches(table: Table) -> Uids:
     return np.array(found, dtype=np.int16)
 
 
-def branch_target(instruction: Instruction, ordinal: int) -> int | None:
-    """The ordinal an instruction at `ordinal` branches to; -1 where that is no whole instruction."""
+def branch_address(instruction: Instruction, ordinal: int) -> int | None:
+    """The byte an instruction at `ordinal` branches to, None where it does not."""
     name = instruction.label
     if name is None:
         return None
     slot = next(s for s in instruction.encoding.operands if isinstance(s, Label_))
-    distance = instruction[name] * slot.scale
-    return ordinal + 1 + distance // WORD_BYTES if distance % WORD_BYTES == 0 else -1
+    return (ordinal + 1) * WORD_BYTES + instruction[name] * slot.scale
+
+
+def branch_target(instruction: Instruction, ordinal: int) -> int | None:
+    """The ordinal an instruction at `ordinal` branches to; -1 where that is no whole instruction."""
+    address = branch_address(instruction, ordinal)
+    if address is None:
+        return None
+    return address // WORD_BYTES if address % WORD_BYTES == 0 else -1
 
 
 def branch_to(instruction: Instruction, ordinal: int, target: int) -> Instruction:

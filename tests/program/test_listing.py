@@ -39,6 +39,7 @@ def test_a_nan_keeps_its_payload():
         ("S05] EXIT", "S16] EXIT", "line 7: .*stall 16 is not 0..15"),
         ("[B------:R-:W-:-:S05] EXIT", "[B------:R-:W-:-:S12] EXIT", "line 7: .*needs the yield"),
         ("[B------:R-:W-:-:S05] EXIT", "[B-----6:R-:W-:-:S05] EXIT", "line 7: .*no control word|line 7: .*scoreboards"),
+        ("S05] EXIT", "S0\N{ARABIC-INDIC DIGIT FIVE}] EXIT", "line 7: .*no control word"),
         ("R0.reuse, -0x1", "R0.reuse,  -0X1", "line 6"),
         (" {B=0x7fc00001}", " {C=0x1}", "line 5"),
         ("BRA 0x50", "BRA 0x51", "line 4"),
@@ -50,7 +51,16 @@ def test_anything_else_is_refused_by_line(old: str, new: str, message: str):
         parse_listing(LISTING.replace(old, new))
 
 
-def test_a_branch_out_of_the_program_is_refused_by_name():
-    program = parse_listing(LISTING.replace("BRA 0x50", "BRA 0x90"))
-    with pytest.raises(Refusal, match=r"instruction 2 \(BRA\) branches to 0x90, outside the program's 0x60 bytes"):
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ("0x90", "branches to 0x90, outside the program's 0x60 bytes"),
+        ("0x60", "branches to 0x60, outside the program's 0x60 bytes"),
+        ("-0x10", "branches to -0x10, outside the program's 0x60 bytes"),
+        ("0x48", "branches to 0x48, where no instruction begins"),
+    ],
+)
+def test_a_branch_to_no_instruction_of_the_program_is_refused_by_name(target: str, what: str):
+    program = parse_listing(LISTING.replace("BRA 0x50", f"BRA {target}"))
+    with pytest.raises(Refusal, match=rf"instruction 2 \(BRA\) {what}"):
         program.encode()
