@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coppelius.emulator.access import Read, Write, fixed, joined, nowhere, row_writer, uniform_writer
-from coppelius.emulator.group import Group
+from coppelius.emulator.group import LANES, Group
 from coppelius.emulator.machine import Machine
 from coppelius.isa.address import AddressOperand, LabelVia, OffsetVia
 from coppelius.isa.operands import PT_INDEX, RZ_INDEX
@@ -268,6 +268,28 @@ class Operation:
             return sign(low, False), sign(high, negate_high)
 
         return pair
+
+    def packed_halves(self, name: str) -> Read:
+        """The same pair in its word, `uint32[warps or 1, 32]`, so that both halves are computed at once."""
+        slot = self.slot(name)
+        read, select = self.word(name), self.selected(name)
+        negate, absolute = self._flag(slot, "negate"), self._flag(slot, "absolute")
+        flip = np.uint32((0x80008000 if negate else 0) ^ (0x80000000 if select == "H0_NH1" else 0))
+        shift, low = np.uint32(16), np.uint32(0xFFFF)
+
+        def packed(g: Group) -> Array:
+            word = read(g)
+            if select == "H0_H0":
+                word = word & low | word << shift
+            elif select in ("H1_H1", "H1"):
+                word = word & ~low | word >> shift
+            if absolute:
+                word = word & np.uint32(0x7FFF7FFF)
+            if flip:
+                word = word ^ flip
+            return word if word.shape[1] == LANES else np.broadcast_to(word, (len(word), LANES))
+
+        return packed
 
     def predicate(self, name: str) -> Read:
         """A predicate operand, inversion applied, `bool`; an absent operand reads true."""

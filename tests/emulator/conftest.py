@@ -16,8 +16,9 @@ from coppelius.emulator.module import Module
 from coppelius.program.listing import parse_listing
 
 CUBINS = Path(__file__).resolve().parents[1] / "data" / "cuda" / "cubins"
-# how a cubin was compiled, and how it runs here
-WAYS = {"O3": {}, "O0": {}, "spill": {}, "newer": {"mode": "strict"}}
+# how a cubin was compiled, and how it runs here: every way there is, all sanitizers on
+WAYS = {f"{v}-{mode}": (v, mode) for v in ("O3", "O0", "spill", "newer") for mode in ("fast", "strict")}
+
 
 
 @cache
@@ -38,8 +39,8 @@ def run(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """`run(source, kernel, grid, block, *values)`, of each way the kernel was compiled."""
 
     def one(source: str, name: str, grid: Any, block: Any, *values: Any, **options: Any) -> Report:
-        way = WAYS[request.param]
-        return run_kernel(source, name, grid, block, *values, variant=request.param, **way, **options)
+        variant, mode = WAYS[request.param]
+        return run_kernel(source, name, grid, block, *values, variant=variant, mode=mode, **options)
 
     return one
 

@@ -37,15 +37,15 @@ def _wide(op: Operation) -> bool:
 
 
 def _both(op: Operation, names: str, compute: Callable[..., Array], compute_wide: Callable[..., Array]) -> Step:
-    reads, d, wide = [op.halves(n) for n in names], op.destination(), _wide(op)
+    d = op.destination()
+    if _wide(op):
+        pairs = [op.halves(n) for n in names]
+        return lambda g: d(g, compute_wide(*(pair(g)[0] for pair in pairs)))
+    reads = [op.packed_halves(n) for n in names]
 
     def step(g: Group) -> None:
-        pairs = [read(g) for read in reads]
-        low = [p[0] for p in pairs]
-        if wide:
-            d(g, compute_wide(*low))
-            return
-        d(g, pack(compute(*low), compute(*(p[1] for p in pairs))))
+        both = compute(*(np.ascontiguousarray(read(g)).view(np.uint16) for read in reads))
+        d(g, np.ascontiguousarray(both).view(np.uint32))
 
     return step
 
