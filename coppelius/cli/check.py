@@ -62,10 +62,10 @@ def _kernels(path: Path, raw: bool) -> list[_Kernel]:
         from coppelius.program.encoding import encode_listing
 
         return [(path.name, path.stem, encode_listing(path.read_text(encoding="utf-8")), {}, {})]
-    from coppelius.container.reader import read_kernels
+    from coppelius.cli.machine_code import kernels_of
 
     found: list[_Kernel] = []
-    for kernel in read_kernels(path, raw=raw):
+    for kernel in kernels_of(path, raw=raw):
         targets = {branch.offset: branch.targets for branch in kernel.indirect_branches}
         declared = {"registers": kernel.registers} if kernel.registers else {}
         found.append((path.name, kernel.name, kernel.code, declared, targets))

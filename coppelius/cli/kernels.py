@@ -5,19 +5,11 @@ from typing import Any
 
 import click
 
-from coppelius.cli.commands import UNUSABLE
+from coppelius.cli.machine_code import kernels_of
 from coppelius.cli.output import print_json, print_table
 from coppelius.container.cubin import Kernel
-from coppelius.container.reader import read_kernels
-from coppelius.isa.refusal import Refusal
 
 COLUMNS = ("kernel", "code bytes", "instructions", "registers", "shared", "local", "parameters", "constant bank")
-
-
-class Unreadable(click.ClickException):
-    """A file that is no machine code: one line, and the status of unusable input."""
-
-    exit_code = UNUSABLE
 
 
 def _parse_architecture(_context: click.Context, _option: click.Parameter, value: str) -> int:
@@ -39,10 +31,7 @@ def kernels_command(file: Path, arch: int, raw: bool, relocatable: bool, as_json
     Sizes are bytes. Shared is the static part for a block; local is for a thread, with all it calls (? for a
     recursion); the constant bank is bank 0, parameters included.
     """
-    try:
-        kernels = read_kernels(file, arch, raw=raw, relocatable=relocatable)
-    except Refusal as refusal:
-        raise Unreadable(str(refusal)) from None
+    kernels = kernels_of(file, arch, raw=raw, relocatable=relocatable)
     if as_json:
         print_json(file=str(file), architecture=arch, kernels=[_as_data(kernel) for kernel in kernels])
         return

@@ -19,10 +19,17 @@ class Unreadable(click.ClickException):
     exit_code = UNUSABLE
 
 
-def kernels_of(path: Path, *, raw: bool = False, data_only: bool = False) -> list[Kernel]:
-    """The sm_86 kernels of a file; one line and status 2 where there are none, unless `data_only` allows it."""
+def kernels_of(
+    path: Path,
+    architecture: int = ARCHITECTURE,
+    *,
+    raw: bool = False,
+    relocatable: bool = False,
+    data_only: bool = False,
+) -> list[Kernel]:
+    """The kernels of a file; one line and status 2 where there are none, unless `data_only` allows it."""
     try:
-        return read_kernels(path, ARCHITECTURE, raw=raw, data_only=data_only)
+        return read_kernels(path, architecture, raw=raw, relocatable=relocatable, data_only=data_only)
     except Refusal as refusal:
         raise Unreadable(str(refusal)) from None
 

@@ -66,3 +66,19 @@ def test_notes_on_demand(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad.write_text(LISTING.replace("[B------:R-:W-:-:S02] FADD R4", "[B-----5:R-:W-:-:S04] FADD R4"))
     assert run(["check", "--notes", str(bad)]) == 0
     assert "note, idle wait: SB5 is waited for and set by nothing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [(b"", ()), (b"no code", ()), (b"no code", ("--raw",)), (CUBIN.read_bytes()[:5000], ())],
+    ids=["empty", "text", "broken words", "truncated"],
+)
+def test_a_file_that_is_no_machine_code_is_unusable(
+    content: bytes, options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.cubin"
+    path.write_bytes(content)
+    assert run(["check", *options, str(path)]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert shown.err.startswith("coppelius: bad.cubin: ")
