@@ -41,26 +41,28 @@ def _logistic(k: Kernel, name: str, xs: Sequence[R], *, both: bool) -> _Logistic
     lift = k.move(f"{name}.lift", 2.0**-_SHIFT)
     lanes = range(len(xs))
     powers = [k.FMUL(f"{name}{i}.power", xs[i], xs[i]) for i in lanes]
-    scale, large = [], []
     for i in lanes:
         k.FFMA(powers[i], powers[i], _SLOPE * _CUBIC * LOG2_E, linear)
+    for i in lanes:
         k.FMUL(powers[i], powers[i], xs[i])
-    for i, power in enumerate(powers):
-        far = k.compare_f32(f"{name}{i}.far", "LT", power, _FAR)
-        scale.append(k.FSEL(f"{name}{i}.scale", lift, 1.0, far))
-        k.FADD(power, power, _SHIFT, guard=far)
+    # predicates side by side: a guard waits 13 cycles for its own
+    far = [k.compare_f32(f"{name}{i}.far", "LT", powers[i], _FAR) for i in lanes]
+    scale = [k.FSEL(f"{name}{i}.scale", lift, 1.0, far[i]) for i in lanes]
+    for i in lanes:
+        k.FADD(powers[i], powers[i], _SHIFT, guard=far[i])
     for power in powers:
         k.MUFU_EX2(power, -abs(power))
-    for i, e in enumerate(powers):
-        rest = k.FADD(f"{name}{i}.rest", e, 1.0)
-        large.append(k.MUFU_RCP(f"{name}{i}.large", rest))
+    large = [k.FADD(f"{name}{i}.rest", powers[i], 1.0) for i in lanes]
+    for register in large:
+        k.MUFU_RCP(register, register)
+    negative = [k.compare_f32(f"{name}{i}.negative", "LT", xs[i], RZ) for i in lanes]
+    for i in lanes:
+        k.FMUL(powers[i], powers[i], large[i])
     above, below = [], []
     for i, e in enumerate(powers):
-        negative = k.compare_f32(f"{name}{i}.negative", "LT", xs[i], RZ)
-        k.FMUL(e, e, large[i])
-        above.append(k.FSEL(f"{name}{i}.above", e, large[i], negative))
+        above.append(k.FSEL(f"{name}{i}.above", e, large[i], negative[i]))
         if both:
-            below.append(k.FSEL(f"{name}{i}.below", large[i], e, negative))
+            below.append(k.FSEL(f"{name}{i}.below", large[i], e, negative[i]))
     return _Logistic(above, below, scale)
 
 
@@ -94,8 +96,9 @@ def gated_gelu_backward(k: Kernel) -> None:
         _backward(
             k, "x", [x[n] for n in range(LANES)], [factor[n] for n in range(LANES)], [flow[n] for n in range(LANES)]
         )
-        k.STG_E_64(k.at(gate_out), _packed(k, "dgate", factor))
-        k.STG_E_64(k.at(up_out), _packed(k, "dup", flow))
+        packed = [(gate_out, _packed(k, "dgate", factor)), (up_out, _packed(k, "dup", flow))]
+        for pointer, halves in packed:
+            k.STG_E_64(k.at(pointer), halves)
 
     def one(lane: int) -> None:
         x, factor = k.LDG_E(f"rest{lane}", k.at(gate, 4 * lane)), k.LDG_E(f"factor{lane}", k.at(up, 4 * lane))
@@ -122,21 +125,32 @@ def _backward(k: Kernel, name: str, xs: Sequence[R], ups: Sequence[R], flows: Se
     """Each `up` becomes the gradient of its gate, each `flow` that of up."""
     s = _logistic(k, name, xs, both=True)
     slope = k.move(f"{name}.slope", _SLOPE)
-    for i, (x, up, flow) in enumerate(zip(xs, ups, flows, strict=True)):
-        # beyond _FLAT the slope's own terms would be infinity times 0
-        near = k.FMNMX(f"{name}{i}.near", x, _FLAT, PT)
-        k.FMNMX(near, near, -_FLAT, ~PT)
-        steep = k.FMUL(f"{name}{i}.steep", near, near)
-        k.FFMA(steep, steep, 3 * _CUBIC * _SLOPE, slope)
-        k.FMUL(near, near, s.below[i])
-        k.FFMA(near, near, steep, 1.0)
-        k.FMUL(near, near, s.above[i])
-        k.FMUL(up, up, flow)
-        k.FMUL(up, up, near)
-        k.FMUL(up, up, s.scale[i])
-        k.FMUL(x, x, s.above[i])
-        k.FMUL(flow, flow, x)
-        k.FMUL(flow, flow, s.scale[i])
+    lanes = range(len(xs))
+    # beyond _FLAT the slope's own terms would be infinity times 0
+    near = [k.FMNMX(f"{name}{i}.near", xs[i], _FLAT, PT) for i in lanes]
+    for i in lanes:
+        k.FMNMX(near[i], near[i], -_FLAT, ~PT)
+    steep = [k.FMUL(f"{name}{i}.steep", near[i], near[i]) for i in lanes]
+    for i in lanes:
+        k.FFMA(steep[i], steep[i], 3 * _CUBIC * _SLOPE, slope)
+    for i in lanes:
+        k.FMUL(near[i], near[i], s.below[i])
+    for i in lanes:
+        k.FFMA(near[i], near[i], steep[i], 1.0)
+    for i in lanes:
+        k.FMUL(near[i], near[i], s.above[i])
+    for i in lanes:
+        k.FMUL(ups[i], ups[i], flows[i])
+    for i in lanes:
+        k.FMUL(ups[i], ups[i], near[i])
+    for i in lanes:
+        k.FMUL(ups[i], ups[i], s.scale[i])
+    for i in lanes:
+        k.FMUL(xs[i], xs[i], s.above[i])
+    for i in lanes:
+        k.FMUL(flows[i], flows[i], xs[i])
+    for i in lanes:
+        k.FMUL(flows[i], flows[i], s.scale[i])
 
 
 def _packed(k: Kernel, name: str, values: Vector) -> Vector:
