@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coppelius.check.shape import KEY_BASE, NO_QUEUE, NOTHING, PLAIN, Read, Shape, Written, shape_of
+from coppelius.check.shape import KEY_BASE, NO_QUEUE, NOTHING, PLAIN, Kept, Read, Shape, Written, shape_of
 from coppelius.isa.codec import Decoded
 from coppelius.isa.control import KEEP, READ_BARRIER, STALL, WAIT, WRITE_BARRIER
 from coppelius.isa.form import Encoding
@@ -100,11 +100,13 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
     mask = 0x7F if shape.mask is None else values[shape.mask]
     reads, late, prompt, timed = _reads(shape.reads, values, mask)
     writes, results = _writes(shape.writes, values, mask)
+    guard_key = 0
     if guard != 7:
-        reads.append((base + guard, guard_column))
+        guard_key = base + guard
+        reads.append((guard_key, guard_column))
     write_bit = 0 if write_barrier == 7 else 1 << write_barrier
     late_bits = write_bit | (0 if read_barrier == 7 else 1 << read_barrier)
-    kept = [(k.slot, values[k.column], k.width, values[k.flag]) for k in shape.kept if values[k.column] != 255]
+    reuse, slots = _kept(shape.kept, values) if shape.kept else _NOTHING_KEPT
     return Facts(
         stall, wait, write_barrier, read_barrier,
         tuple(reads), tuple(writes), tuple(timed), tuple(late), tuple(results), tuple(prompt),
@@ -116,13 +118,14 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
         _NO_DEPBAR if shape.depbar is None else _depbar(shape.depbar, values),
         _NO_ADDRESS if shape.shared is None else _span(shape.shared, values),
         # old toolkits put MMAs under scoreboards: either a wait or the cycles will do
-        (write_bit, late_bits) if shape.tensor else (0, 0),
-        0 if guard == 7 else -(base + guard) if inverted else base + guard,
-        tuple([k[:3] for k in kept if k[3]]), tuple([k[:3] for k in kept]),
-        shape.minimum, keep, encoding, values,
+        (write_bit, late_bits) if shape.tensor else _NOT_WAITABLE,
+        -guard_key if inverted else guard_key,
+        reuse, slots, shape.minimum, keep, encoding, values,
     )  # fmt: skip
 
 
+_NOTHING_KEPT: tuple[tuple[_Kept, ...], tuple[_Kept, ...]] = ((), ())
+_NOT_WAITABLE = (0, 0)
 _NO_DEPBAR = (0, 0, 0)
 _NO_ADDRESS = (0, 0, 0)
 
@@ -157,7 +160,8 @@ def _reads(
         number = values[column] >> shift
         if number == zero:
             continue
-        for key in range(base + number, base + number + width):
+        number += base
+        for key in (number,) if width == 1 else range(number, number + width):
             if base == _PREDICATES and not mask >> (key - base) & 1:
                 continue
             reads.append((key, raw))
@@ -183,13 +187,28 @@ def _writes(
         number = values[column] >> shift
         if number == zero:
             continue
-        for key in range(base + number, base + number + width):
+        number += base
+        for key in (number,) if width == 1 else range(number, number + width):
             if base == _PREDICATES and not mask >> (key - base) & 1:
                 continue
             writes.append((key, raw, waw, war))
             if result:
                 results.append(key)
     return writes, results
+
+
+def _kept(rows: Sequence[Kept], values: Sequence[int]) -> tuple[tuple[_Kept, ...], tuple[_Kept, ...]]:
+    """Operands that go into the reuse cache, and all that might be read from it."""
+    reuse: list[_Kept] = []
+    slots: list[_Kept] = []
+    for slot, flag, column, width in rows:
+        number = values[column]
+        if number != 255:
+            entry = (slot, number, width)
+            slots.append(entry)
+            if values[flag]:
+                reuse.append(entry)
+    return tuple(reuse), tuple(slots)
 
 
 def _conditional(shape: Shape, values: Sequence[int]) -> bool:

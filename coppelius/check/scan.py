@@ -294,7 +294,10 @@ def queue_and_own(f: Facts, kind: int, mask: int) -> tuple[int, int]:
 
 
 class Summary(NamedTuple):
-    """What a block does to the items that come into it, and those it leaves behind."""
+    """What a block does to the items that come into it, and those it leaves behind.
+
+    written, touched: registers.  moved: queues of which an item's cover or count may change, a bit each.
+    """
 
     waited: int
     covered: tuple[int, ...]
@@ -303,16 +306,22 @@ class Summary(NamedTuple):
     counted: dict[tuple[int, int], int]
     setters: dict[tuple[int, int], int]
     written: frozenset[int]
+    touched: frozenset[int]
+    moved: int
     committed: int
     left: State
 
 
-def summarise(scan: Scan, written: frozenset[int]) -> Summary:
-    """The summary of a block that `scan` has run over with nothing coming in; `written`: registers it overwrites."""
+def summarise(scan: Scan, written: frozenset[int], touched: frozenset[int]) -> Summary:
+    """The summary of a block that `scan` has run over with nothing coming in."""
+    moved = sum(1 << queue for queue, position in enumerate(scan.covered) if position >= 0)
     added = [0] * QUEUES
     for s, row in scan.last_set.items():
         for queue in row:
             added[queue] |= 1 << s if queue else 0
+            moved |= 1 << queue
+    for queue, _ in (*scan.counted, *scan.setters):
+        moved |= 1 << queue
     return Summary(
         sum(1 << s for s in range(6) if scan.last_wait[s] >= 0),
         tuple(scan.covered),
@@ -321,6 +330,8 @@ def summarise(scan: Scan, written: frozenset[int]) -> Summary:
         dict(scan.counted),
         {key: len(found) for key, found in scan.setters.items()},
         written,
+        touched,
+        moved,
         scan.first_commit,
         scan.left(),
     )
@@ -334,7 +345,11 @@ def carried(
     mask, younger = value
     if mask & summary.waited or (kind == LATE and summary.barrier):
         return None
-    if kind == COPIED:
+    if kind != COPIED:
+        queue = facts[ordinal].queue if kind == RESULT else facts[ordinal].late_queue
+        if not queue or not summary.moved >> queue & 1:
+            return value
+    else:
         if register in summary.written:
             return None
         if not mask and summary.committed != NO_SCOREBOARD:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from coppelius.check.facts import Facts
 from coppelius.check.flow import Graph
 from coppelius.check.hazard import Hazard
-from coppelius.check.scan import CHECK, NO_SCOREBOARD, Scan, State, Summary, carried, summarise
+from coppelius.check.scan import CHECK, COPIED, NO_SCOREBOARD, Scan, State, Summary, carried, summarise
 from coppelius.check.shape import COPY, PLAIN
 from coppelius.isa.latency import SET_TO_WAIT
 
@@ -38,11 +38,15 @@ def scoreboard_hazards(facts: Sequence[Facts], graph: Graph) -> list[Hazard]:
         scan.run(first, end)
         found.update(scan.found)
         written = frozenset(w[0] for i in range(first, end) for w in facts[i].writes) if copies else frozenset()
-        summaries[block] = summarise(scan, written)
+        touched = frozenset(key for i in range(first, end) for key in facts[i].touched)
+        summaries[block] = summarise(scan, written, touched)
     for node, entry in enumerate(entry_states(facts, graph, summaries)):
-        if entry:
-            scan = Scan(facts, entry)
-            scan.run(*graph.spans[graph.blocks[node]])
+        block = graph.blocks[node]
+        # what the block never touches cannot be overtaken there
+        met = {key: value for key, value in entry.items() if key[0] == COPIED or key[1] in summaries[block].touched}
+        if met:
+            scan = Scan(facts, met)
+            scan.run(*graph.spans[block])
             found.update(scan.found)
     return sorted([*found.values(), *set_to_wait(facts)])
 
@@ -77,6 +81,8 @@ def _merge(state: State, more: State) -> bool:
     changed = False
     for key, value in more.items():
         before = state.get(key)
+        if before == value:
+            continue
         after = value if before is None else _meet(before, value)
         if after != before:
             state[key] = after

@@ -6,8 +6,10 @@ before any other check, because flow and registers are then unknown.
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,8 @@ from coppelius.isa import codec
 from coppelius.isa.codec import Decoded, decode
 from coppelius.isa.printer import texts
 from coppelius.isa.refusal import Refusal
-from coppelius.isa.table import Table, sm86
+from coppelius.isa.table import Table, table_of
+from coppelius.isa.targets.layout import layout_of
 from coppelius.isa.word import WORD_BYTES, Words, from_bytes
 
 CHECKS = ("scoreboard", "fixed_latency", "resources", "words")
@@ -37,18 +40,43 @@ def judge(
     table: Table | None = None,
     targets: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """The verdict.  `declaration`: registers (None: the demand), shared_bytes, block_x, half, each optional.
+    """The verdict.  `declaration`: registers (None: the demand), shared_bytes, block_x, half, target, each optional.
 
     `targets`: where each jump through a register may go, by byte offset, where known.
     """
-    table = table or sm86()
+    with _no_collection():
+        table = table or table_of(declaration.get("target", "sm86"))
+        return _judge(material, _with_reserve(declaration, table), table, targets or {})
+
+
+def _with_reserve(declaration: Mapping[str, Any], table: Table) -> Mapping[str, Any]:
+    """The declaration with its shared bytes counted from address 0, where the target reserves the first ones."""
+    shared, reserved = declaration.get("shared_bytes"), layout_of(table.target).reserved
+    return {**declaration, "shared_bytes": shared + reserved} if shared and reserved else declaration
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Facts are many tuples without a cycle; walking them for garbage took a quarter of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _judge(
+    material: bytes, declaration: Mapping[str, Any], table: Table, targets: Mapping[int, Sequence[int]]
+) -> dict[str, Any]:
     words = _words(material)
     decoded = decode(table, words)
     undecoded = np.flatnonzero(decoded.uids < 0).tolist()
     if undecoded or not len(words):
         return _verdict(_undecodable(table, words, undecoded), [], decoded, resources.register_demand(decoded), 0)
     facts = facts_of(decoded, words)
-    graph = graph_of(facts, _ordinals(targets or {}))
+    graph = graph_of(facts, _ordinals(targets))
     demand = resources.register_demand(decoded)
     shared = shared_use.shared_use(facts, graph, declaration)
     hazards = [
