@@ -19,6 +19,7 @@ from tasks.encode import task_encode  # noqa: E402
 from tasks.gc import task_gc  # noqa: E402
 from tasks.guard import task_guard  # noqa: E402
 from tasks.halve import task_halve  # noqa: E402
+from tasks.lower import task_lower  # noqa: E402
 from tasks.place import task_place  # noqa: E402
 from tasks.reporter import BuildReporter  # noqa: E402
 from tasks.step import default_tasks, project  # noqa: E402
@@ -44,5 +45,6 @@ __all__ = [
     "task_gc",
     "task_guard",
     "task_halve",
+    "task_lower",
     "task_place",
 ]

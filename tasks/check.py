@@ -18,11 +18,13 @@ def check(inputs: Sequence[Path], parameters: Mapping[str, Any]) -> tuple[str]:
     from coppelius.check import resources, verdict
 
     (material,) = inputs
-    judged = verdict.judge(material.read_bytes(), parameters)
+    # a kernel's budget holds for its own words; another target's may need more, and say so
+    declared = parameters["registers"] if parameters["target"] == NATIVE else None
+    judged = verdict.judge(material.read_bytes(), {**parameters, "registers": declared})
     # what the launch descriptor will carry: as declared, or what the words demand
     demanded = resources.launch_registers(resources.Demand(**judged["demand"]))
-    declared = parameters["registers"]
-    return (json_text({**judged, "launch_registers": demanded if declared is None else declared}),)
+    carried = demanded if declared is None else declared
+    return (json_text({**judged, "launch_registers": max(carried, parameters["registers"] or 0)}),)
 
 
 def hazard_lines(folder: Path, verdict: Mapping[str, Any], native_folder: Path) -> list[str]:
@@ -30,6 +32,8 @@ def hazard_lines(folder: Path, verdict: Mapping[str, Any], native_folder: Path) 
     from coppelius.check.verdict import describe
 
     origin = read_json(native_folder / "origin.json")
+    if folder != native_folder:
+        origin = [origin[i] for i in read_json(folder / "lower.json")]
     lines = (native_folder / "lines.json").read_text(encoding="utf-8")
     return describe(folder.name, dict(verdict), origin, lines)
 

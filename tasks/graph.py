@@ -31,7 +31,7 @@ class Input(NamedTuple):
     """A file that a stage reads: whose, and what of it counts."""
 
     file: str
-    of: str = "own"  # own image, previous image, every image; the target, for tiled products
+    of: str = "own"  # own image, the native one, previous, every image; the target, for tiled products
     counts: str = "content"  # or length
 
 
@@ -45,6 +45,10 @@ def previous(file: str) -> Input:
 
 def every(file: str) -> Input:
     return Input(file, of="every")
+
+
+def native(file: str) -> Input:
+    return Input(file, of="native")
 
 
 def tiled(file: str) -> Input:
@@ -96,10 +100,29 @@ SM86 = (
           code=("coppelius.arena.release",), plan=("half", "base", "alignment"),
           row=("identity", "declaration"), once=True),
 )
+LOWERED = (
+    Stage("lower",  "listing in the target's words, scheduled anew",
+                                                       (native("guard.sass"),), ("lower.sass", "lower.json"),
+          code=("coppelius.lowering.lower",)),
+    Stage("encode", "machine words",                   (own("lower.sass"),),    ("material.bin",),
+          code=("coppelius.program.encoding",)),
+    *(stage for stage in SM86 if stage.name in ("check", "place")),
+    # what the native listings were made from is not asked again
+    *(s._replace(inputs=tuple(x for x in s.inputs if x.of != "tiled")) for s in SM86 if s.name == "arena"),
+)
 # fmt: on
 
 NATIVE = "sm86"
-TARGETS: Mapping[str, tuple[Stage, ...]] = {NATIVE: SM86}
+# stages whose outputs other targets are made from
+FOR_OTHERS = ("choices", "emit", "halve", "guard")
+TARGETS: Mapping[str, tuple[Stage, ...]] = {
+    NATIVE: SM86,
+    "sm121": LOWERED,
+    "sm120": LOWERED,
+    "sm90": LOWERED,
+    "sm89": LOWERED,
+    "sm80": LOWERED,
+}
 
 
 @dataclass(frozen=True)
@@ -161,9 +184,12 @@ def build_graph(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Graph:
             raise Refusal(f"image {identity!r}: {count} rows have this identity; give each image its own")
         if not identity or set(identity) & set("/=:*\\ ") or identity.startswith((".", "-")):
             raise Refusal(f"image {identity!r}: its identity cannot name a folder and a step")
-    return Graph(
-        step for target in plan.targets for stage in TARGETS[target] for step in _steps(target, stage, rows, plan)
-    )
+    stages = [(target, stage) for target in plan.targets for stage in TARGETS[target]]
+    if NATIVE not in plan.targets:
+        stages = [(NATIVE, stage) for stage in TARGETS[NATIVE] if stage.name in FOR_OTHERS] + stages
+    # what other targets read comes first
+    stages.sort(key=lambda entry: entry[0] != NATIVE)
+    return Graph(step for target, stage in stages for step in _steps(target, stage, rows, plan))
 
 
 def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: Plan) -> Iterable[Step]:
@@ -178,7 +204,10 @@ def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: P
         of = {"every": identities, "tiled": [""] if any(row["kernel"].startswith(TILED) for row in mine) else []}
         if not stage.once:
             of |= {"own": [identities[position]], "previous": identities[max(position - 1, 0) : position]}
-        return tuple((_path(target, i, x.file), x.counts) for x in stage.inputs for i in of[x.of])
+            of |= {"native": of["own"]}
+        return tuple(
+            (_path(NATIVE if x.of == "native" else target, i, x.file), x.counts) for x in stage.inputs for i in of[x.of]
+        )
 
     def parts(row: Mapping[str, Any]) -> dict[str, Any]:
         return {name: row[name] for name in stage.row}

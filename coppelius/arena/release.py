@@ -16,6 +16,7 @@ from typing import Any
 
 from coppelius.arena.placement import ADDRESS_BITS, check_plan, place
 from coppelius.isa.refusal import Refusal
+from coppelius.isa.targets.layout import layout_of
 
 INSTRUCTION_BYTES = 16
 # published: above this a kernel must ask for its shared bytes at launch (dynamic shared memory)
@@ -68,9 +69,7 @@ def make_release(plan: Plan, records: Sequence[Record]) -> Release:
         arena.extend(bytes(offset - len(arena)))
         arena.extend(record.material)
     if (plan.base + len(arena)) >> ADDRESS_BITS:
-        raise Refusal(
-            f"base {plan.base:#x}: the arena would end past {ADDRESS_BITS} bits of address; lower the base"
-        )
+        raise Refusal(f"base {plan.base:#x}: the arena would end past {ADDRESS_BITS} bits of address; lower the base")
     return Release(bytes(arena), _manifest(plan, records, bytes(arena)))
 
 
@@ -79,9 +78,7 @@ def _check_verdicts(records: Sequence[Record]) -> None:
     if not refused:
         return
     first = refused[0]
-    checks = [name for name, verdict in first.checks.items() if verdict != ACCEPTED] or [
-        "no check has judged it"
-    ]
+    checks = [name for name, verdict in first.checks.items() if verdict != ACCEPTED] or ["no check has judged it"]
     names = ", ".join(r.identity for r in refused)
     raise Refusal(
         f"{first.identity}: refused ({', '.join(checks)}); nothing is released\n"
@@ -122,12 +119,24 @@ def _manifest(plan: Plan, records: Sequence[Record], arena: bytes) -> dict[str, 
         "bytes": len(arena),
         "sha256": hashlib.sha256(arena).hexdigest(),
         "admitted": True,
-        "images": [_entry(index, record, plan.base) for index, record in enumerate(records)],
+        "images": [_entry(index, record, plan.base, plan.target) for index, record in enumerate(records)],
     }
 
 
-def _entry(index: int, record: Record, base: int) -> dict[str, Any]:
-    declared = record.declaration
+def on_target(declaration: Mapping[str, Any], target: str) -> dict[str, Any]:
+    """What a launch declares, by the target's layout: parameter offsets, and shared bytes with the reserved ones."""
+    native, layout = layout_of("sm86"), layout_of(target)
+    moved = layout.parameters - native.parameters
+    shared = declaration["shared_bytes"]
+    return {
+        **declaration,
+        "parameters": [{**p, "offset": p["offset"] + moved} for p in declaration["parameters"]],
+        "shared_bytes": shared + layout.reserved if shared else 0,
+    }
+
+
+def _entry(index: int, record: Record, base: int, target: str) -> dict[str, Any]:
+    declared = on_target(record.declaration, target)
     parameters = [{key: p[key] for key in ("name", "kind", "type", "offset")} for p in declared["parameters"]]
     return {
         "identity": record.identity,
@@ -139,7 +148,7 @@ def _entry(index: int, record: Record, base: int) -> dict[str, Any]:
         "registers": record.registers,
         "block_x": declared["block_x"],
         "shared_bytes": declared["shared_bytes"],
-        "dynamic_shared": declared["shared_bytes"] > STATIC_SHARED_BYTES,
+        "dynamic_shared": record.declaration["shared_bytes"] > STATIC_SHARED_BYTES,
         "grid": list(declared["grid"]),
         "parameters": parameters,
         "sha256": hashlib.sha256(record.material).hexdigest(),

@@ -30,6 +30,8 @@ BORROWED = (
     "arena/addresses.py",
     "arena/placement.py",
     "arena/release.py",
+    "isa/targets/__init__.py",
+    "isa/targets/layout.py",
 )
 PLAN = {"half": '"bf16"', "base": "0x100000000", "alignment": "256", "targets": '["sm86"]'}
 STAGES = "emit halve guard encode check place"

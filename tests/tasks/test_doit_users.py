@@ -12,7 +12,7 @@ STEPS = 31
 
 def test_list_names_the_stages_and_all_steps(built):
     stages = [line.split()[0] for line in built.doit("list").output.splitlines()]
-    assert stages == ["arena", "check", "choices", "emit", "encode", "gc", "guard", "halve", "place"]
+    assert stages == ["arena", "check", "choices", "emit", "encode", "gc", "guard", "halve", "lower", "place"]
     listed = built.doit("list", "--all", "--status").output.splitlines()
     assert sum(line.startswith("U ") for line in listed) == STEPS
 
