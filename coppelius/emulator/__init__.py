@@ -12,10 +12,13 @@
     numerics/   the arithmetic itself, on arrays of bit patterns
     spaces      loads and stores of each space, memcheck
     strict      the schedule honoured: when a result lands, when a source is read;  flight: what is under way
-    initcheck   undefined values followed to where they decide something or get out
+    module      cubins as the driver loads them: code addresses, globals, banks;  launch by a kernel's name
+    initcheck   undefined values followed to where they decide something or get out;  undefined: through one
+                instruction;  shadow: beside memory
+    racecheck   accesses to shared memory that nothing orders;  synccheck: barriers no program may count on
     faults      Finding, Fault
 
 Limits: batches of blocks run one after another, so blocks that wait for each other in both directions
-never finish; textures, surfaces, sparse products and bindless constants are absent; racecheck and
-synccheck are still to come.
+never finish; textures, surfaces, sparse products and bindless constants are absent (a test prints every row
+without a meaning, and why).
 """

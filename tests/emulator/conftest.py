@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,10 +16,11 @@ from coppelius.emulator.launch import Report
 from coppelius.emulator.module import Module
 from coppelius.program.listing import parse_listing
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # so that tests may `import absences`
+
 CUBINS = Path(__file__).resolve().parents[1] / "data" / "cuda" / "cubins"
 # how a cubin was compiled, and how it runs here: every way there is, all sanitizers on
 WAYS = {f"{v}-{mode}": (v, mode) for v in ("O3", "O0", "spill", "newer") for mode in ("fast", "strict")}
-
 
 
 @cache

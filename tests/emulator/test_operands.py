@@ -173,6 +173,22 @@ def test_halves(assembled: Assemble, random: np.random.Generator, text: str, for
         np.testing.assert_array_equal(out, formula(a, b))
 
 
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        ("PLOP3.LUT P2, PT, R8.SIGN, R9.SIGN, R10.SIGN, 0x96, 0x0", lambda a, b, c: a ^ b ^ c),
+        ("PLOP3.LUT P2, PT, P1, R9.SIGN, R10.SIGN, 0x80, 0x0", lambda a, b, c: (np.arange(N) >= 0x30) & b & c),
+        ("PLOP3.LUT P2, PT, P1, R9.SIGN, PT, 0x20, 0x0", lambda a, b, c: (np.arange(N) >= 0x30) & ~b),
+        ("PLOP3.LUT P2, PT, PT, R9.SIGN, P1, 0x40, 0x0", lambda a, b, c: b & (np.arange(N) < 0x30)),
+    ],
+)
+def test_sign_bits(assembled: Assemble, random: np.random.Generator, text: str, formula: Callable[..., Any]) -> None:
+    x = _inputs(random)
+    signs = (x[:, k] >> 31 != 0 for k in range(3))
+    out = _result(assembled, x, text, "SEL R12, R8, 0x5, P2")
+    np.testing.assert_array_equal(out[:, 0], np.where(formula(*signs), x[:, 0], 5))
+
+
 def test_apart_and_together_compute_the_same(assembled: Assemble, random: np.random.Generator) -> None:
     """The same instructions after a split by lanes, by warps, and in whole warps."""
     x = _inputs(random)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from absences import ABSENT, reason
 
 from coppelius.emulator import semantics  # noqa: F401 - importing registers
 from coppelius.emulator.group import Group
@@ -13,29 +14,10 @@ from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import BINDERS, CONTROL_BINDERS, known
 from coppelius.isa.form import Encoding
 from coppelius.isa.refusal import Refusal
-from coppelius.isa.table import sm86
+from coppelius.isa.table import sm86, table_of
+from coppelius.isa.targets.chips import DIFFERENCES
+from coppelius.isa.targets.layout import layout_of
 from coppelius.program.program import Instruction, Program
-
-# no meaning yet: surfaces and textures, sparse products, return addresses, state of a warp
-ABSENT_STEMS = frozenset(
-    ("HMMA.SP", "IMMA.SP", "SULD", "SUST", "SURED", "SUATOM", "SUQUERY", "ARRIVES", "ATOMS.ARRIVE")
-)
-ABSENT_STEMS |= {"TEX", "TLD", "TLD4", "TXD", "TXQ", "TMML", "PIXLD", "IPA", "AL2P", "ALD", "AST", "OUT", "ISBERD"}
-ABSENT = frozenset(
-    (
-        "R2UR.OR",
-        "FSWZADD",
-        "BMOV.64",
-        "RPCMOV.32",
-        "RPCMOV.64",
-        "LEPC",
-        "GETLMEMBASE",
-        "SETLMEMBASE",
-        "SETCTAID",
-    )
-)
-# forms that are refused by name when they are met
-REFUSED_FORMS = frozenset(("JMP:mask", "JMP:constant-mask", "B2R", "B2R:warp"))
 
 
 def _machine() -> Machine:
@@ -47,15 +29,10 @@ def _machine() -> Machine:
         capacity=1,
         registers=256,
         memory=Memory(),
-        constants=constant_banks(*sizes, b"", {1: bytes(8)}),
+        constants=constant_banks(*sizes, b"", {1: bytes(8)}, layout_of("sm86")),
         shared_bytes=16,
         local_bytes=16,
     )
-
-
-def _is_absent(encoding: Encoding) -> bool:
-    stem = encoding.mnemonic.split(".")
-    return encoding.mnemonic in ABSENT or bool({stem[0], ".".join(stem[:2])} & ABSENT_STEMS)
 
 
 def _legal(encoding: Encoding) -> tuple[int, ...]:
@@ -64,23 +41,24 @@ def _legal(encoding: Encoding) -> tuple[int, ...]:
 
 
 def test_every_row_has_a_meaning_or_is_listed_as_absent() -> None:
-    names = {e.mnemonic for e in sm86().encodings if not _is_absent(e)}
+    names = {e.mnemonic for e in sm86().encodings if not reason(e)}
     assert sorted(names - known()) == []
 
 
 def test_no_listed_absence_has_a_meaning() -> None:
-    assert sorted(ABSENT & known()) == []
+    assert sorted(set(ABSENT) & known()) == []
 
 
 def test_no_meaning_is_of_an_unknown_mnemonic() -> None:
-    assert sorted(known() - {e.mnemonic for e in sm86().encodings}) == []
+    tables = [sm86(), *(table_of(target) for target in DIFFERENCES)]
+    assert sorted(known() - {e.mnemonic for table in tables for e in table.encodings}) == []
 
 
 def test_every_row_binds_and_its_suffixes_are_asked_for() -> None:
     """Each encoding with its defaults; bindless constants are refused by name."""
     machine, wrong = _machine(), []
     for encoding in sm86().encodings:
-        if _is_absent(encoding) or encoding.name in REFUSED_FORMS:
+        if reason(encoding):
             continue
         operation = Operation(machine, Program.of([Instruction(encoding, _legal(encoding))]), 0)
         binder = BINDERS.get(encoding.mnemonic) or CONTROL_BINDERS.get(encoding.mnemonic)
@@ -103,7 +81,7 @@ def test_every_straight_meaning_runs_with_every_lane_and_with_some() -> None:
     machine.collect = True
     some = np.arange(32).reshape(1, 32) % 11 == 3
     for encoding in sm86().encodings:
-        if _is_absent(encoding) or encoding.mnemonic not in BINDERS or encoding.name in REFUSED_FORMS:
+        if reason(encoding) or encoding.mnemonic not in BINDERS:
             continue
         machine.registers.fill(0)
         operation = Operation(machine, Program.of([Instruction(encoding, _legal(encoding))]), 0)

@@ -19,6 +19,7 @@ from coppelius.emulator.numerics.rounding import BF16, F16, Format
 from coppelius.emulator.operation import TRUE, Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared_access import address_of
+from coppelius.isa.refusal import Refusal
 
 Array = npt.NDArray[Any]
 Combine = Callable[[Array, Array], Array]
@@ -68,6 +69,8 @@ def combination(name: str, kind: str) -> tuple[Combine, int]:
         fmt = F16 if kind.startswith("F16") else BF16
         return lambda old, new: _add_halves(np.ascontiguousarray(old), np.ascontiguousarray(new), fmt), 4
     size = 8 if "64" in kind else 4
+    if name not in _INTEGER:
+        raise Refusal(f"the emulator has no meaning for the atomic operation {name} of {kind}")
     plain = _INTEGER[name]
     if kind.startswith("S") and name in ("MIN", "MAX"):
         signed = np.int64 if size == 8 else np.int32

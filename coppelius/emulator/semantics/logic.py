@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from coppelius.emulator.access import Read
 from coppelius.emulator.group import Group
 from coppelius.emulator.numerics import bitwise
 from coppelius.emulator.operation import Operation
@@ -51,10 +52,17 @@ def prmt(op: Operation) -> Step:
     return lambda g: d(g, bitwise.prmt(a(g), b(g), c(g), mode))
 
 
+def _truth_or_sign(op: Operation, name: str, word: str) -> Read:
+    if not op.has(word):
+        return op.predicate(name)
+    read = op.word(word)
+    return lambda g: read(g) >> np.uint32(31) != 0
+
+
 @executes("PLOP3.LUT")
 def plop3(op: Operation) -> Step:
-    """Two truth tables of three predicates."""
-    a, b, c = op.predicate("Ps"), op.predicate("Pt"), op.predicate("Pu")
+    """Two truth tables of three predicates, each of which may be the sign bit of a word instead."""
+    a, b, c = (_truth_or_sign(op, name, word) for name, word in (("Ps", "A"), ("Pt", "B"), ("Pu", "C")))
     d, d2 = op.destination_predicate("Pd"), op.destination_predicate("Pd2")
     tables = [
         np.array([table >> k & 1 for k in range(8)], dtype=np.bool_) for table in (op.field("LUT"), op.field("LUT2"))
