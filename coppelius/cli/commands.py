@@ -36,6 +36,7 @@ COMMANDS = {
     "disasm":   Row("disasm",   "disasm_command",   "Machine code as listings, control words included.", False),
     "asm":      Row("asm",      "asm_command",      "A listing back to machine words.", False),
     "run":      Row("run",      "run_command",      "A kernel of a cubin in the emulator, sanitizers on.", False),
+    "emulate":  Row("emulate",  "emulate_command",  "An image in the emulator, beside its reference."),
     "kernels":  Row("kernels",  "kernels_command",  "What kernels a file holds, and what each needs.", False),
     "choices":  Row("choices",  "choices_command",  "The tiled products' candidates and recorded choices."),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
