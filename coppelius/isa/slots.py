@@ -11,7 +11,7 @@ import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypedDict, Unpack
 
 from coppelius.isa.bits import Bits, Field, bits
 from coppelius.isa.operands import PT_INDEX, RZ_INDEX, UP, UR, P, R
@@ -74,6 +74,19 @@ _HALVES = {0: "", 1: ".F32", 2: ".H0_H0", 3: ".H1_H1", 4: ".H0_NH1"}
 # which byte or half of a source a conversion takes; printed inside the bars of a magnitude
 BYTE_SELECT = {0: "", 1: ".B1", 2: ".B2", 3: ".B3"}
 HALF_SELECT = {0: "", 1: ".H1"}
+
+
+class Marks(TypedDict, total=False):
+    """Where an operand's modifiers lie and how they print; see `Modified`."""
+
+    negate: Bits | None
+    absolute: Bits | None
+    half: Bits | None
+    reuse: Bits | None
+    invert: bool
+    select: Mapping[int, str] | None
+    tail: tuple[Field, Mapping[int, str]] | None
+    suffix: str
 
 
 class Modified(Slot):
@@ -245,34 +258,8 @@ _REGISTER_NAMES = [f"R{n}" for n in range(RZ_INDEX)] + ["RZ"]
 class Register(Modified):
     """A general register, `width` of them from an aligned index on."""
 
-    def __init__(
-        self,
-        name: str,
-        place: Bits,
-        mode: str,
-        *,
-        width: Width = 1,
-        negate: Bits | None = None,
-        absolute: Bits | None = None,
-        half: Bits | None = None,
-        reuse: Bits | None = None,
-        invert: bool = False,
-        select: Mapping[int, str] | None = None,
-        tail: tuple[Field, Mapping[int, str]] | None = None,
-        suffix: str = "",
-    ) -> None:
-        super().__init__(
-            name,
-            Field(name, place, default=RZ_INDEX),
-            negate=negate,
-            absolute=absolute,
-            half=half,
-            reuse=reuse,
-            invert=invert,
-            select=select,
-            tail=tail,
-            suffix=suffix,
-        )
+    def __init__(self, name: str, place: Bits, mode: str, *, width: Width = 1, **marks: Unpack[Marks]) -> None:
+        super().__init__(name, Field(name, place, default=RZ_INDEX), **marks)
         self.accesses = (Access(name, "R", name, mode, width),)
 
     def bare(self, index: int) -> str:
@@ -297,33 +284,10 @@ class UniformRegister(Modified):
     half_inside = True
 
     def __init__(
-        self,
-        name: str,
-        place: Bits,
-        mode: str,
-        *,
-        width: Width = 1,
-        negate: Bits | None = None,
-        absolute: Bits | None = None,
-        half: Bits | None = None,
-        invert: bool = False,
-        select: Mapping[int, str] | None = None,
-        tail: tuple[Field, Mapping[int, str]] | None = None,
-        suffix: str = "",
-        optional: bool = False,
+        self, name: str, place: Bits, mode: str, *, width: Width = 1, optional: bool = False, **marks: Unpack[Marks]
     ) -> None:
         zero = (1 << place.width) - 1
-        super().__init__(
-            name,
-            Field(name, place, default=zero),
-            negate=negate,
-            absolute=absolute,
-            half=half,
-            invert=invert,
-            select=select,
-            tail=tail,
-            suffix=suffix,
-        )
+        super().__init__(name, Field(name, place, default=zero), **marks)
         self.absent = {name: zero} if optional else None
         self.accesses = (Access(name, "UR", name, mode, width),)
 

@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Unpack
 
 from coppelius.isa import literals
 from coppelius.isa.bits import Bits, Field, bits
 from coppelius.isa.operands import Constant, Label, Special
-from coppelius.isa.slots import READ, Access, Columns, Modified, Slot, Values
+from coppelius.isa.slots import READ, Access, Columns, Marks, Modified, Slot, Values
 
 
 @dataclass(frozen=True)
@@ -128,24 +129,10 @@ class ConstantOperand(Modified):
 
     half_inside = True
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        negate: Bits | None = None,
-        absolute: Bits | None = None,
-        half: Bits | None = None,
-        invert: bool = False,
-        spaced: bool = False,
-        select: Mapping[int, str] | None = None,
-        suffix: str = "",
-    ) -> None:
+    def __init__(self, name: str, *, spaced: bool = False, **marks: Unpack[Marks]) -> None:
         self.space = " " if spaced else ""
         # one field of bank and offset, so that one look-up prints both
-        place = Field(name, bits[58:54] + bits[53:40])
-        super().__init__(
-            name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select, suffix=suffix
-        )
+        super().__init__(name, Field(name, bits[58:54] + bits[53:40]), **marks)
 
     def bare(self, index: int) -> str:
         words = index & 0x3FFF
@@ -175,23 +162,9 @@ class BindlessConstant(Modified):
 
     half_inside = True
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        negate: Bits | None = None,
-        absolute: Bits | None = None,
-        half: Bits | None = None,
-        invert: bool = False,
-        spaced: bool = False,
-        select: Mapping[int, str] | None = None,
-        suffix: str = "",
-    ) -> None:
+    def __init__(self, name: str, *, spaced: bool = False, **marks: Unpack[Marks]) -> None:
         self.space = " " if spaced else ""
-        place = Field(name, bits[37:32] + bits[53:40])
-        super().__init__(
-            name, place, negate=negate, absolute=absolute, half=half, invert=invert, select=select, suffix=suffix
-        )
+        super().__init__(name, Field(name, bits[37:32] + bits[53:40]), **marks)
         self.accesses = (Access(name, "UR", name, READ, 2, shift=14),)
 
     def bare(self, index: int) -> str:
