@@ -155,13 +155,14 @@ def _indented(text: str) -> str:
 
 
 def print_release(manifest: dict[str, Any], stream: Any) -> None:
-    """The published images; colours only on a terminal, and not where NO_COLOR or CI says so."""
+    """The published images; escape codes only on a terminal and not under CI, colours not under NO_COLOR."""
     from rich.console import Console
     from rich.table import Table
 
-    terminal = stream.isatty()
-    plain = bool(os.environ.get("NO_COLOR") or os.environ.get("CI"))
-    console = Console(file=stream, no_color=plain, force_terminal=terminal, width=None if terminal else 110)
+    terminal = stream.isatty() and not os.environ.get("CI")
+    console = Console(
+        file=stream, no_color=bool(os.environ.get("NO_COLOR")), force_terminal=terminal, width=None if terminal else 110
+    )
     title = f"{manifest['target']}, {manifest['half_format']}: {manifest['bytes']} bytes"
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     table.add_column("identity", no_wrap=True)

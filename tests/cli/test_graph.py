@@ -66,3 +66,56 @@ def test_the_picture_of_an_edit(mini):
     assert found["emit:third"] == "untouched"
     picture = mini.command("graph", "--affected", "coppelius/kernels/plain.py").output
     assert "an edit of coppelius/kernels/plain.py" in picture
+
+
+def test_the_latest_build_colours_what_it_ran_and_restored(built):
+    built.edit("coppelius/kernels/halves.py", "move half", "copy half")
+    built.doit()
+    titles = [title.text for title in ElementTree.fromstring(built.command("graph").output).iter(f"{SVG}title")]
+    assert ("emit:third: run" in titles, "emit:first: up to date" in titles) == (True, True)
+    built.edit("coppelius/kernels/halves.py", "copy half", "move half")
+    built.doit()
+    titles = [title.text for title in ElementTree.fromstring(built.command("graph").output).iter(f"{SVG}title")]
+    assert sum(title.endswith(": restored") for title in titles) == 6
+
+
+def test_one_image_with_what_it_reads_and_what_reads_it(built):
+    found = states(built, "--of", "second")
+    near = ["place:first", "place:third", "arena"]
+    assert sorted(found) == built.steps("emit halve guard encode check place", "second", also=near)
+    outcome = built.command("graph", "--of", "secnd", "--json")
+    assert (outcome.status, outcome.output) == (2, "coppelius graph: no image 'secnd'; nearest: second\n")
+
+
+def test_as_dot_and_as_mermaid(built):
+    built.edit("coppelius/kernels/plain.py", '"plain"', '"Plain"')
+    dot = built.command("graph", "--format", "dot").output
+    assert dot.startswith("digraph build {")
+    assert '  "emit:second" -> "halve:second";' in dot.splitlines()
+    assert '  "place:first" -> "place:second";' in dot.splitlines()
+    assert '"emit:second" [label="emit:second\\nstale"' in dot
+    lines = built.command("graph", "--format", "mermaid", "--of", "second").output.splitlines()
+    assert lines[0] == "flowchart LR"
+    number = next(line.split("[")[0].strip() for line in lines if "emit:second" in line)
+    assert any(line.strip().startswith(f"{number} --> ") for line in lines)
+
+
+def test_one_image_is_laid_out_where_graphviz_is(built):
+    outcome = built.command("graph", "--of", "second")
+    try:
+        import pygraphviz  # noqa: F401
+    except ImportError:
+        assert outcome.status == 1
+        assert "pip install 'coppelius[graph]', or use --format dot" in outcome.output
+        assert outcome.output.count("\n") == 1
+    else:
+        text = outcome.output[outcome.output.index("<?xml") :]
+        titles = [title.text for title in ElementTree.fromstring(text).iter(f"{SVG}title")]
+        assert {"emit:second", "emit:second->halve:second"} <= set(titles)
+
+
+def test_the_shell_completes_commands_and_images(mini):
+    mini.environment = {"_COPPELIUS_COMPLETE": "bash_complete", "COMP_WORDS": "coppelius ex", "COMP_CWORD": "1"}
+    assert mini.command().output == "plain,explain\n"
+    mini.environment |= {"COMP_WORDS": "coppelius explain f", "COMP_CWORD": "2"}
+    assert mini.command().output == "plain,first\nplain,fourth\nplain,fifth\n"
