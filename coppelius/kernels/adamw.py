@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coppelius.builder.kernel import Kernel
+from coppelius.builder.lanes import Lanes, Together
 from coppelius.builder.registers import Vector
 from coppelius.isa.operands import PT, RZ, Constant, R
 from coppelius.isa.refusal import Refusal
@@ -23,16 +24,17 @@ from coppelius.isa.refusal import Refusal
 THREADS = 256
 LANES = 4
 _WORD = 1 << 32
+_TOGETHER = 2  # elements side by side: as many as 40 registers hold
 _INFINITY = float("inf")
 # MUFU flushes denormals, so a small v goes into the root times 2^64; the root of 0 is taken as 2^-60 at most
 _SMALL, _LEAST = 2.0**-64, 2.0**-120
 
 
 class Long(NamedTuple):
-    """An unrounded value, high + low."""
+    """An unrounded value a lane, high + low."""
 
-    high: R
-    low: R
+    high: Lanes
+    low: Lanes
 
 
 class Walk(NamedTuple):
@@ -71,16 +73,18 @@ def adamw(k: Kernel, *, elements: int, blocks: int = 1024) -> None:
     again = k.label("again")
     k.place(again)
     with k.region("load"):
-        pointers = {name: k.element(f"{name}.pointer", name, index, 4 * LANES) for name in "gmvp"}
-        g, m, v, p = (k.LDG_E_128(name, k.at(pointer)) for name, pointer in pointers.items())
+        g, m, v, p = (k.LDG_E_128(name, k.at(k.element(f"{name}.from", name, index, 4 * LANES))) for name in "gmvp")
     with k.region("step"):
-        for lane in range(LANES):
-            _step(k, p[lane], m[lane], v[lane], g[lane], fresh)
+        for first in range(0, LANES, _TOGETHER):
+            side = Together(k, _TOGETHER)
+            old = [Lanes(vector[first + n] for n in range(_TOGETHER)) for vector in (p, m, v, g)]
+            _step(side, old[0], old[1], old[2], old[3], fresh)
     with k.region("store"):
+        # addresses anew: between loads and stores their registers serve the steps
         for name, value in (("m", m), ("v", v), ("p", p)):
-            k.STG_E_128(k.at(pointers[name]), value)
+            k.STG_E_128(k.at(k.element(f"{name}.to", name, index, 4 * LANES)), value)
         packed = _packed(k, p)
-        k.STG_E_64(k.at(k.element("half.pointer", "half_copy", index, 2 * LANES)), packed)
+        k.STG_E_64(k.at(k.element("half.to", "half_copy", index, 2 * LANES)), packed)
     k.IADD3(index, index, stride, RZ)
     k.BRA(again, guard=k.compare("more", "LT", index, count))
     k.finish()
@@ -93,8 +97,8 @@ def _packed(k: Kernel, values: Vector) -> Vector:
     return packed
 
 
-def _step(k: Kernel, p: R, m: R, v: R, g: R, fresh: list[R]) -> None:
-    """One element: p, m and v become the new ones."""
+def _step(k: Together, p: Lanes, m: Lanes, v: Lanes, g: Lanes, fresh: list[R]) -> None:
+    """The elements side by side: p, m and v become the new ones."""
     gradient = _product(k, "gradient", g, k.parameter("gradient_scale"))
     square = _square(k, gradient)
     first = _mixed(k, "m", m, k.parameter("beta1"), gradient, fresh[0])
@@ -108,25 +112,25 @@ def _step(k: Kernel, p: R, m: R, v: R, g: R, fresh: list[R]) -> None:
     k.FFMA(p, step, -k.parameter("rate"), p)
 
 
-def _product(k: Kernel, name: str, a: R, b: R | Constant) -> Long:
+def _product(k: Together, name: str, a: Lanes, b: Lanes | R | Constant) -> Long:
     high = k.FMUL(name, a, b)
     return Long(high, k.FFMA(f"{name}.low", a, b, -high))
 
 
-def _scaled(k: Kernel, name: str, a: Long, b: R | Constant) -> Long:
+def _scaled(k: Together, name: str, a: Long, b: R | Constant) -> Long:
     out = _product(k, name, a.high, b)
     k.FFMA(out.low, a.low, b, out.low)
     return out
 
 
-def _square(k: Kernel, a: Long) -> Long:
+def _square(k: Together, a: Long) -> Long:
     out = _product(k, "square", a.high, a.high)
     twice = k.FADD("twice", a.high, a.high)
     k.FFMA(out.low, twice, a.low, out.low)
     return out
 
 
-def _sum(k: Kernel, name: str, a: R, b: R) -> Long:
+def _sum(k: Together, name: str, a: Lanes, b: Lanes) -> Long:
     """a + b and its rounding error, whichever is larger."""
     high = k.FADD(name, a, b)
     from_b = k.FADD(f"{name}.b", high, -a)
@@ -136,7 +140,7 @@ def _sum(k: Kernel, name: str, a: R, b: R) -> Long:
     return Long(high, k.FADD(f"{name}.low", from_a, from_b))
 
 
-def _mixed(k: Kernel, name: str, old: R, beta: Constant, new: Long, fresh: R) -> Long:
+def _mixed(k: Together, name: str, old: Lanes, beta: Constant, new: Long, fresh: R) -> Long:
     """beta old + (1 - beta) new, its high part rounded to nearest."""
     kept = _product(k, f"{name}.kept", old, beta)
     added = _scaled(k, f"{name}.added", new, fresh)
@@ -149,7 +153,7 @@ def _mixed(k: Kernel, name: str, old: R, beta: Constant, new: Long, fresh: R) ->
     return Long(high, total.low)
 
 
-def _root(k: Kernel, a: Long) -> Long:
+def _root(k: Together, a: Long) -> Long:
     """sqrt(a): r = a / sqrt(a) by the slow unit, then r + (a - r^2) / 2 r."""
     small = k.compare_f32("small", "LT", a.high, _SMALL)
     k.FMUL(a.high, a.high, 2.0**64, guard=small)
@@ -168,13 +172,13 @@ def _root(k: Kernel, a: Long) -> Long:
     return Long(root, left)
 
 
-def _quotient(k: Kernel, top: Long, root: Long) -> R:
+def _quotient(k: Together, top: Long, root: Long) -> Lanes:
     """top / (root + epsilon), corrected once by what the first quotient leaves."""
     epsilon = k.move("epsilon", k.parameter("epsilon"))
     bottom = _sum(k, "bottom", root.high, epsilon)
     k.FADD(bottom.low, bottom.low, root.low)
     inverse = k.MUFU_RCP("reciprocal", bottom.high)
-    quotient: R = k.FMUL("quotient", top.high, inverse)
+    quotient: Lanes = k.FMUL("quotient", top.high, inverse)
     left = k.FFMA("quotient.left", -quotient, bottom.high, top.high)
     k.FFMA(left, -quotient, bottom.low, left)
     k.FADD(left, left, top.low)

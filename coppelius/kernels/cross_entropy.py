@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from coppelius.builder.kernel import Kernel
+from coppelius.builder.lanes import Lanes, Together
 from coppelius.builder.registers import Vector
 from coppelius.isa.operands import PT, RZ, P, R
 from coppelius.isa.refusal import Refusal
@@ -25,6 +27,13 @@ WARPS = THREADS // 32
 LANES = 4
 _STEP = THREADS * LANES
 _SHIFT = 24  # of the gradient's exponentials: small ones survive a scale up to 2^16
+
+
+class Running(NamedTuple):
+    """A thread's maximum, and the sum of its exponentials below that."""
+
+    top: R
+    total: R
 
 
 def cross_entropy(k: Kernel, *, vocabulary: int, batch: int = 4) -> None:
@@ -41,12 +50,17 @@ def cross_entropy(k: Kernel, *, vocabulary: int, batch: int = 4) -> None:
         batches = [_load(k, source, first, batch) for first in range(0, min(2 * batch, steps), batch)]
         running = None
         for at in range(steps // batch):
-            running = _take(k, f"batch{at}", batches[at], running)
+            values = [quad[lane] for quad in batches[at] for lane in range(LANES)]
+            top, level = _top(k, f"batch{at}", values, running)
+            if (at + 1) * batch == steps:
+                # the warp agrees on its maximum while the last exponentials are made
+                (warp_top,) = exchange(k, ["warp.top"], [top], larger(k))
+            running = _take(k, f"batch{at}", values, running, top, level)
             if (at + 2) * batch < steps:
                 batches.append(_load(k, source, (at + 2) * batch, batch))
     assert running is not None
     with k.region("join"):
-        top, total = _join(k, block, *running)
+        top, total = _join(k, block, running, warp_top)
     with k.region("store"):
         _finish_row(k, thread, row, vocabulary, top, total)
     k.finish()
@@ -64,45 +78,48 @@ def _load(k: Kernel, source: Vector, first: int, count: int) -> list[Vector]:
     return [k.LDG_E_128(f"quad{j}", k.at(source, 4 * _STEP * j)) for j in range(first, first + count)]
 
 
-def _take(k: Kernel, name: str, quads: Sequence[Vector], running: tuple[R, R] | None) -> tuple[R, R]:
-    """The running maximum and sum with a batch brought in; the first batch has none before it."""
-    values = [quad[lane] for quad in quads for lane in range(LANES)]
-    largest = fold(f"{name}.largest", values, larger(k))
+def _top(k: Kernel, name: str, values: Sequence[R], running: Running | None) -> tuple[R, R]:
+    """The maximum with a batch brought in, and its level."""
+    top = fold(f"{name}.largest", values, larger(k))
     if running is not None:
-        k.FMNMX(largest, largest, running[0], ~PT)
-    level = finite_top(k, f"{name}.level", largest)
+        k.FMNMX(top, top, running.top, ~PT)
+    return top, finite_top(k, f"{name}.level", top)
+
+
+def _take(k: Kernel, name: str, values: Sequence[R], running: Running | None, top: R, level: R) -> Running:
+    """The sum with a batch brought in; the first batch has none before it."""
+    if running is not None:
+        _rescale(k, f"{name}.old", running.top, running.total, level)
     for value in values:
         k.FADD(value, value, -level)
         exponential(k, value)
     own = fold(f"{name}.sum", values, adding(k))
     if running is None:
-        return largest, own
-    top, total = running
-    _rescale(k, f"{name}.old", top, total, level)
-    k.FADD(total, total, own)
-    return largest, total
+        return Running(top, own)
+    k.FADD(running.total, running.total, own)
+    return Running(top, running.total)
 
 
-def _rescale(k: Kernel, name: str, top: R, total: R, level: R) -> None:
+def _rescale(k: Kernel | Together, name: str, top: R | Lanes, total: R | Lanes, level: R) -> None:
     """total *= exp(top - level)."""
     rise = k.FADD(f"{name}.rise", top, -level)
     exponential(k, rise)
     k.FMUL(total, total, rise)
 
 
-def _join(k: Kernel, block: Block, top: R, total: R) -> tuple[R, R]:
-    """The maximum and sum of the block from those of its threads."""
-    (largest,) = exchange(k, ["warp.top"], [top], larger(k))
-    _rescale(k, "lane", top, total, finite_top(k, "warp.level", largest))
-    (total,) = exchange(k, ["warp.total"], [total], adding(k))
+def _join(k: Kernel, block: Block, running: Running, largest: R) -> tuple[R, R]:
+    """The maximum and sum of the block from those of its threads; `largest`: the warp's."""
+    _rescale(k, "lane", running.top, running.total, finite_top(k, "warp.level", largest))
+    (total,) = exchange(k, ["warp.total"], [running.total], adding(k))
     block.share([largest, total], slot=0)
     k.BAR_SYNC_DEFER_BLOCKING(0)
     tops = block.shared("tops", 0)
     largest = fold("block.top", tops, larger(k))
     level = finite_top(k, "block.level", largest)
     sums = block.shared("totals", 4 * block.warps)
-    for at, (own, part) in enumerate(zip(tops, sums, strict=True)):
-        _rescale(k, f"warp{at}", own, part, level)
+    # side by side, so that no exponential waits for another's product
+    side = Together(k, block.warps)
+    _rescale(side, "warp", Lanes(tops), Lanes(sums), level)
     total = sums[0]
     for part in sums[1:]:
         k.FADD(total, total, part)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 
 from coppelius.builder.kernel import Kernel
+from coppelius.builder.lanes import Lanes, Together
 from coppelius.isa.operands import RZ, R
 
 LOG2_E = 1 / math.log(2)
 MINUS_INFINITY = float("-inf")
 
 
-def exponential(k: Kernel, x: R, shift: R | None = None) -> None:
-    """x becomes e^x 2^shift."""
+def exponential(k: Kernel | Together, x: R | Lanes, shift: R | None = None) -> None:
+    """x becomes e^x 2^shift; one or several side by side."""
     if shift is None:
         k.FMUL(x, x, LOG2_E)
     else:

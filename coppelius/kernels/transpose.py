@@ -14,6 +14,7 @@ from coppelius.isa.operands import RZ, R
 from coppelius.isa.refusal import Refusal
 
 TILE = 64
+_MASKED_OR = 0xEA  # a & b | c
 _LOW_HALVES, _HIGH_HALVES = 0x5410, 0x7632  # PRMT selectors: halves 0 or 1 of two registers, first one low
 
 
@@ -31,12 +32,15 @@ def transpose(k: Kernel, *, groups: int, rows: int, columns: int) -> None:
     with k.region("load"):
         lines = [k.LDG_E_64(f"line{i}", k.at(source, i * columns * 2)) for i in range(8)]
     with k.region("turn"):
-        for c in range(4):
-            turned = k.vector(f"turned{c}", 4)
+        turned = [k.vector(f"turned{c}", 4) for c in range(4)]
+        for c, out_column in enumerate(turned):
             selector = _HIGH_HALVES if c % 2 else _LOW_HALVES
             for pair in range(4):
-                k.PRMT(turned[pair], lines[2 * pair][c // 2], selector, lines[2 * pair + 1][c // 2])
-            k.STG_E_128(k.at(out, c * rows * 2), turned)
+                k.PRMT(out_column[pair], lines[2 * pair][c // 2], selector, lines[2 * pair + 1][c // 2])
+    # stored last: no permute waits until an earlier store has read its registers
+    with k.region("store"):
+        for c, out_column in enumerate(turned):
+            k.STG_E_128(k.at(out, c * rows * 2), out_column)
     k.finish()
 
 
@@ -52,15 +56,13 @@ def _place(k: Kernel, rows: int, columns: int) -> tuple[R, R, R]:
         tile_row, tile_column = tile, RZ
     else:
         raise Refusal(f"transpose: {rows} x {columns} has tiles in both directions; one must be {TILE}")
-    row_group = k.SHF_R_U32_HI("row.group", RZ, 2, thread)
-    k.LOP3_LUT(row_group, row_group, 7, RZ, 0xC0)
-    inner_row = k.SHF_L_U32("inner.row", row_group, 3, RZ)
-    row = k.IMAD("row", tile_row, TILE, inner_row)
-    column_group = k.LOP3_LUT("column.group", thread, 3, RZ, 0xC0)
-    warp = k.SHF_R_U32_HI("warp", RZ, 5, thread)
-    inner_column = k.SHF_L_U32("inner.column", column_group, 2, RZ)
-    warp_column = k.IMAD("warp.column", warp, 16, inner_column)
-    column = k.IMAD("column", tile_column, TILE, warp_column)
+    # thread bits: 1:0 quad of columns, 4:2 eight rows, 6:5 warp, which is 16 columns
+    inner_row = k.LOP3_LUT("inner.row", k.SHF_L_U32("row.bits", thread, 1, RZ), 7 << 3, RZ, 0xC0)
+    warp_column = k.LOP3_LUT("warp.column", k.SHF_R_U32_HI("warp.bits", RZ, 1, thread), 3 << 4, RZ, 0xC0)
+    inner_column = k.SHF_L_U32("column.bits", thread, 2, RZ)
+    k.LOP3_LUT(warp_column, inner_column, 3 << 2, warp_column, _MASKED_OR)
+    row = inner_row if tile_row is RZ else k.IMAD("row", tile_row, TILE, inner_row)
+    column = warp_column if tile_column is RZ else k.IMAD("column", tile_column, TILE, warp_column)
     return row, column, group
 
 
