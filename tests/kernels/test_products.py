@@ -8,6 +8,8 @@ import pytest
 import tiled_cases
 from numpy.typing import NDArray
 
+from coppelius.catalog import declaration
+from coppelius.check.verdict import judge
 from coppelius.products.admission import recorded
 from coppelius.products.shape import PRODUCTS, Product
 from coppelius.reference import bounds
@@ -83,6 +85,15 @@ def test_a_block_is_exact_to_the_bit_and_within_bounds(product: Product) -> None
     want = reference(halves.from_bits(a[rows], half), halves.from_bits(b[:, columns], half), "rc", added)
     for measured in bounds.product(c, want, product.k):
         assert measured, str(measured)
+
+
+def test_fillers_stand_before_every_copy_that_follows_a_shared_access() -> None:
+    lacking = {}
+    for product in PRODUCTS:
+        row = harness.image(product.identity)
+        verdict = judge(harness.material(row.identity, "bf16"), {**declaration(row), "half": "bf16"})
+        lacking[row.identity] = [note for note in verdict["notes"] if note["rule"] == "filler"]
+    assert not any(lacking.values()), lacking
 
 
 @pytest.mark.slow

@@ -7,9 +7,11 @@ import tiled_cases
 from numpy.typing import NDArray
 from tiled_cases import Case, exact, operands, small
 
+from coppelius.emulator.faults import Fault
 from coppelius.isa.refusal import Refusal
 from coppelius.products.admission import registers
 from coppelius.products.tile import CANDIDATES
+from coppelius.program.encoding import encode_listing
 from coppelius.program.listing import parse_listing
 from coppelius.reference import half as halves
 
@@ -36,7 +38,7 @@ def same(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
 def test_every_layout_gives_the_bits_of_the_same_products_in_order(layouts: str, residual: bool, half: str) -> None:
     case = small(layouts, SMALLEST, residual=residual)
     a, b, r = operands(case.product, half, seed=1)
-    got = tiled_cases.run(case, half, a, b, r, checks=("initcheck",))
+    got = tiled_cases.run(case, half, a, b, r, checks=("initcheck", "racecheck", "synccheck"))
     assert same(got, exact(a, b, half, r if residual else None))
 
 
@@ -116,3 +118,33 @@ def test_too_few_registers_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tiled_cases, "registers", lambda _: 72)
     with pytest.raises(Refusal, match=r"register \w+[\w.]*: no place for \d R among 70$"):
         tiled_cases.listing(Case(case.product, SMALLEST))
+
+
+# the ring's waits in the loop of the smallest tile: before its first stage, then one a stage
+BARRIER, WAIT = "BAR.SYNC.DEFER_BLOCKING 0x0", "DEPBAR.LE SB0, 0x0"
+
+
+def mutated(case: Case, text: str, which: int, other: str) -> bytes:
+    """The machine code with one occurrence of an instruction replaced."""
+    parts = tiled_cases.listing(case).split(text)
+    return encode_listing(text.join(parts[: which + 1]) + other + text.join(parts[which + 1 :]))
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_a_missing_barrier_of_the_ring_is_found(stage: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = small("rr", SMALLEST)
+    material = mutated(case, BARRIER, stage, "NOP")
+    monkeypatch.setattr(tiled_cases, "material", lambda *_: material)
+    a, b, r = operands(case.product, "f16", seed=7)
+    with pytest.raises(Fault, match=r"racecheck: .* with no barrier between"):
+        tiled_cases.run(case, "f16", a, b, r, checks=("racecheck",))
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_a_wait_for_too_few_groups_computes_something_else(stage: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = small("rr", SMALLEST)
+    material = mutated(case, WAIT, stage, WAIT.replace("0x0", "0x1"))
+    monkeypatch.setattr(tiled_cases, "material", lambda *_: material)
+    a, b, r = operands(case.product, "f16", seed=8)
+    got = tiled_cases.run(case, "f16", a, b, r, mode="strict", checks=())
+    assert not same(got, exact(a, b, "f16"))
