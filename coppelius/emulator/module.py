@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coppelius.container.cubin import Cubin, Kernel, read_cubin
+from coppelius.container.cubin import PARAMETER_BASE, Cubin, Kernel, read_cubin
 from coppelius.container.elf import Relocation
 from coppelius.container.info import Parameter
 from coppelius.emulator.faults import Triple
@@ -150,7 +150,8 @@ class Module:
             sections={at: symbol for symbol, at in self._places.items() if at < self.entry and self._is_code(symbol)},
             grid=three(grid),
             block=_allowed(three(block), kernel),
-            parameters=packed(kernel, values, self.memory),
+            # measured: kernels with more than 4 KiB of parameters find them further on
+            parameters=bytes(kernel.parameter_base - PARAMETER_BASE) + packed(kernel, values, self.memory),
             memory=self.memory,
             shared_bytes=static + shared,
             local_bytes=self.local_bytes(kernel, stack),

@@ -32,11 +32,12 @@ from coppelius.program.program import Instruction, Program
 
 CUBINS = Path(__file__).resolve().parents[1] / "data" / "cuda" / "cubins"
 TRIES = 3
-EXTREME = np.array(
-    [0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0x007FFFFF]
-    + [0x80000001, 0x00800000, 0x7F7FFFFF, 0x3F800000, 0xBF800000, 0x7BFF7C00, 0x80007E01, 0x00010400, 0x4F000000],
-    np.uint32,
-)
+# fmt: off
+EXTREME = np.array([
+    0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0x007FFFFF,
+    0x80000001, 0x00800000, 0x7F7FFFFF, 0x3F800000, 0xBF800000, 0x7BFF7C00, 0x80007E01, 0x00010400, 0x4F000000,
+], np.uint32)
+# fmt: on
 # what a warp computes together, or in an order
 TOGETHER = frozenset(
     ("HMMA", "IMMA", "BMMA", "DMMA", "MOVM", "LDSM", "SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "R2UR")
