@@ -129,7 +129,6 @@ def run_command(
     from coppelius.emulator.faults import Fault
     from coppelius.emulator.module import Module
 
-    _keep_memory()
     arguments = [_argument(text) for text in texts]
     module = Module(_cubin(file, name))
     name = _name(module, name)
@@ -284,9 +283,3 @@ def _print(report: Report, written: Sequence[str], as_json: bool) -> None:
     )
     for path in written:
         click.echo(f"wrote {path}")
-
-
-def _keep_memory() -> None:
-    from coppelius.cli.allocator import keep_freed_memory
-
-    keep_freed_memory()

@@ -7,7 +7,6 @@ Goals, in millions a second: FADD, IADD3, LOP3 and IMAD 100, FFMA 25, LDG and ST
 strict mode with every sanitizer 10, on images as they are scheduled.
 
     --profile    where the time of each image goes, strict and watched: functions by their own seconds
-    --keep       keep freed memory in the process, as the command line does (`cli.allocator`)
 """
 
 from __future__ import annotations
@@ -183,10 +182,6 @@ def image_rates(profile: bool) -> list[str]:
 
 def main() -> None:
     """Prints the tables; exits with 1 where a goal is missed."""
-    if "--keep" in sys.argv:
-        from coppelius.cli.allocator import keep_freed_memory
-
-        print(f"freed memory is kept: {keep_freed_memory()}")
     missed = []
     rate(*INSTRUCTIONS[0][:2], "exact")  # the first run warms caches and clock
     for text, size, goal in INSTRUCTIONS:
