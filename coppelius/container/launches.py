@@ -1,0 +1,90 @@
+"""The launch list: which images a program launches, with which grid and parameters; JSON, with a schema.
+
+    {"version": 1, "launches": [{"identity": "add", "grid": [4, 1, 1], "parameters": {"count": 4096}}]}
+
+A pruned release keeps the images that some launch names, in their order; addresses follow, since each image is placed
+anew.  An identity that the release does not have is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coppelius.isa.refusal import Refusal
+
+VERSION = 1
+SCHEMA: Mapping[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "coppelius launch list",
+    "type": "object",
+    "required": ["version", "launches"],
+    "additionalProperties": False,
+    "properties": {
+        "version": {"const": VERSION},
+        "launches": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["identity", "grid", "parameters"],
+                "additionalProperties": False,
+                "properties": {
+                    "identity": {"type": "string", "minLength": 1},
+                    "grid": {
+                        "type": "array",
+                        "minItems": 3,
+                        "maxItems": 3,
+                        "items": {"type": "integer", "minimum": 1},
+                    },
+                    "parameters": {"type": "object", "additionalProperties": {"type": "number"}},
+                },
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch; pointers' values are addresses."""
+
+    identity: str
+    grid: tuple[int, int, int]
+    parameters: Mapping[str, int | float]
+
+
+def parse_launches(text: str) -> list[Launch]:
+    """The list from JSON; refuses by place what the schema does not admit."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise Refusal(f"launch list: {error}") from None
+    if not isinstance(data, dict) or set(data) != {"version", "launches"} or data["version"] != VERSION:
+        raise Refusal(f'launch list: an object with "version": {VERSION} and "launches" is wanted')
+    if not isinstance(data["launches"], list):
+        raise Refusal('launch list: "launches" is no list')
+    return [_launch(number, row) for number, row in enumerate(data["launches"])]
+
+
+def _launch(number: int, row: Any) -> Launch:
+    if not isinstance(row, dict) or set(row) != {"identity", "grid", "parameters"}:
+        raise Refusal(f"launch {number}: identity, grid and parameters are wanted, and nothing else")
+    identity, grid, parameters = row["identity"], row["grid"], row["parameters"]
+    if not isinstance(identity, str) or not identity:
+        raise Refusal(f"launch {number}: identity {identity!r} is no name")
+    if not isinstance(grid, list) or len(grid) != 3 or not all(type(n) is int and n >= 1 for n in grid):
+        raise Refusal(f"launch {number} ({identity}): grid {grid!r} is not three positive integers")
+    if not isinstance(parameters, dict) or not all(type(v) in (int, float) for v in parameters.values()):
+        raise Refusal(f"launch {number} ({identity}): parameters are numbers by name")
+    return Launch(identity, (grid[0], grid[1], grid[2]), parameters)
+
+
+def launched(launches: Sequence[Launch], identities: Sequence[str]) -> list[str]:
+    """The identities that some launch names, in the release's order; refuses one that the release does not have."""
+    for number, launch in enumerate(launches):
+        if launch.identity not in identities:
+            raise Refusal(f"launch {number}: no image {launch.identity!r} in the release")
+    named = {launch.identity for launch in launches}
+    return [identity for identity in identities if identity in named]
