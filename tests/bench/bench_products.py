@@ -1,25 +1,31 @@
 """The products' main loops by the cycle model: how densely they issue HMMAs, and what they ask of shared memory.
 
-    python tests/bench/bench_products.py [all]
+    [COPPELIUS_CORPUS=folder] python tests/bench/bench_products.py [all]
 
 Without `all`, the loops that the record chooses.  Goals: at most 8.5 modelled cycles an HMMA (the densest shipped
 loops: 8.05 to 8.50), alone and at the `resident` warps of a sub-core, memory at 32 cycles; for tiles of 64 x 64 a warp
 at 400, too.  At 400 small tiles wait here for copies that on a card come in the time of its slower pipe (16 or 32
 cycles an HMMA, not the 8 of issue).  The cost model's instructions a stage are the loop's own; no bank twice.  Bytes a
 cycle: LDSMs of all resident warps over the time of their products on each card; shared memory gives 128.
+
+With a corpus (a folder of cubins), the densest loops of its kernels follow, by the same model.
 """
 
+import os
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "kernels")]
 
+import numpy as np  # noqa: E402
 import tiled_cases  # noqa: E402
 from test_access import Counts, _spy, rounds  # noqa: E402
 
+from coppelius.container.reader import read_kernels  # noqa: E402
 from coppelius.emulator import spaces  # noqa: E402
 from coppelius.products import cost  # noqa: E402
 from coppelius.products.admission import registers  # noqa: E402
@@ -29,11 +35,12 @@ from coppelius.products.tile import CANDIDATES, Tile  # noqa: E402
 from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles, resident_warps  # noqa: E402
 from coppelius.program.flow import blocks  # noqa: E402
 from coppelius.program.listing import parse_listing  # noqa: E402
-from coppelius.program.program import Program  # noqa: E402
+from coppelius.program.program import Program, branch_target  # noqa: E402
 
 DENSE = 8.5
 LARGE = 64  # HMMAs of a warp in a stage
 ROUNDS = 4
+LEAST, MOST_KERNELS = 32, 150  # HMMAs of a loop that counts; kernels of the corpus that are looked at, evenly spread
 
 
 class Loop(NamedTuple):
@@ -109,6 +116,32 @@ def report(candidate: int, layouts: str) -> list[str]:
     return missed
 
 
+def vendor_loops(folder: Path) -> Iterator[tuple[float, str]]:
+    """(cycles an HMMA for one warp, its line) of each innermost loop with enough HMMAs of 16 x 8 x 16 into f32."""
+    paths = sorted(folder.rglob("*.cubin"))
+    kernels = [k for path in paths for k in read_kernels(path, data_only=True) if mmas(k.code) >= LEAST]
+    step = -(-len(kernels) // MOST_KERNELS)
+    for kernel in kernels[::step]:
+        program = Program.decode(kernel.code)
+        back = [(t, i) for i, row in enumerate(program) if (t := branch_target(row, i)) is not None and t < i]
+        for first, last in back:
+            body = list(range(first, last + 1))
+            products = mmas(kernel.code[16 * first : 16 * last])
+            if products < LEAST or any(first <= t and i < last for t, i in back):
+                continue
+            loop = Loop(program, body, products, 0)
+            alone = [loop.cycles(1, memory) / products for memory in MEMORY_CYCLES]
+            share = products / len(body)
+            figures = f"alone {alone[0]:5.2f} {alone[1]:5.2f}"
+            yield alone[0], f"{products:4} of {len(body):4} = {share:.0%}  {figures}  {kernel.name[:60]}"
+
+
+def mmas(code: bytes) -> int:
+    """HMMA.16816.F32 among these words: opcode 0x23c, bits 75 and 76 set, 78 clear."""
+    words = np.frombuffer(code, "<u8").reshape(-1, 2)
+    return int(((words[:, 0] & 0xFFF == 0x23C) & (words[:, 1] >> 11 & 0b1011 == 0b0011)).sum())
+
+
 def main() -> int:
     """1 if a goal is missed."""
     chosen = sorted({(CHOICES[p.identity].candidate, p.layouts) for p in PRODUCTS})
@@ -118,6 +151,10 @@ def main() -> int:
         "tile            HMMAs of instructions   cycles an HMMA at memory 32 and 400   LDSM bytes a cycle (3090, A6000)"
     )
     missed = [line for candidate, layouts in chosen for line in report(candidate, layouts)]
+    if corpus := os.environ.get("COPPELIUS_CORPUS"):
+        found = sorted(vendor_loops(Path(corpus)))
+        print(f"compiled kernels: the densest of {len(found)} loops, and the median {found[len(found) // 2][0]:.2f}")
+        print("\n".join(line for _, line in found[:10]))
     print("\n".join(missed) or "no goal missed")
     return 1 if missed else 0
 
