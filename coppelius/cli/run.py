@@ -35,7 +35,7 @@ _TYPES = {
 }
 _FRESH = re.compile(r"(zeros|undefined):(\w+)\[(\d+(?:,\d+)*)\]")
 _SCALAR = re.compile(r"(\w+):(.+)")
-_AFTER = 2.0  # seconds until progress shows
+_AFTER, _EVERY = 2.0, 0.2  # seconds until progress shows, and between its lines
 _SANITIZERS = ("memcheck", "initcheck", "racecheck", "synccheck")
 
 
@@ -255,17 +255,21 @@ def _write(arguments: Sequence[Argument], out: Path | None) -> list[str]:
     return written
 
 
-def _progress(quiet: bool) -> Callable[[int, int], None] | None:
+def _progress(quiet: bool) -> Callable[[int, int, int], None] | None:
     """Tells on a terminal how many blocks are done, once a launch takes long."""
     if quiet or is_plain() or not sys.stderr.isatty():
         return None
-    started = time.monotonic()
+    started = told = time.monotonic()
 
-    def tell(done: int, total: int) -> None:
-        spent = time.monotonic() - started
-        if spent > _AFTER:
-            left = spent / done * (total - done)
-            click.echo(f"\r{done} of {total} blocks, {left:.0f} s left \033[K", nl=done == total, err=True)
+    def tell(done: int, total: int, steps: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        over = done == total
+        if now - started < _AFTER or (now - told < _EVERY and not over):
+            return
+        told = now
+        left = f", {(now - started) / done * (total - done):.0f} s left" if done else ""
+        click.echo(f"\r{done} of {total} blocks, {steps} steps of the next{left}\033[K", nl=over, err=True)
 
     return tell
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,6 +65,7 @@ class Engine:
     # seconds the launch may take, and when that is over
     seconds: float | None = None
     deadline: float | None = None
+    beat: Callable[[int], None] | None = None
     watch: InitCheck | None = None
     sync: SyncCheck | None = None
 
@@ -78,15 +80,16 @@ class Engine:
             turn += 1
             if not self.ready or (self.parked and turn % _SETTLE_EVERY == 0):
                 self._settle()
-            if self.deadline is not None and turn % _LOOK_EVERY == 0:
-                self._hurry()
+            if turn % _LOOK_EVERY == 0:
+                self._look_up()
             place = min(self.ready) if turn % (2 * _SETTLE_EVERY + 1) else max(self.ready)
             self._advance(place, self.ready.pop(place))
 
-    def _hurry(self) -> None:
-        """Ends a launch that takes too long; tells how far it is."""
-        now = time.perf_counter()
-        if self.deadline is not None and now > self.deadline:
+    def _look_up(self) -> None:
+        """Tells how far the launch is, and ends one that takes too long."""
+        if self.beat is not None:
+            self.beat(self.steps)
+        if self.deadline is not None and time.perf_counter() > self.deadline:
             place, group = min(self.ready.items())
             self.bound.setdefault(place, self._bind(place))
             self._endless(place, group, f"{self.seconds:g} seconds and {self.steps} steps")

@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ MMA = frozenset(("exact", "fast"))
 # beside memcheck, which is always on
 CHECKS = frozenset(("initcheck", "racecheck", "synccheck"))
 MOST_THREADS = 1024  # published: of a block
+
+Progress = Callable[[int, int, int], None]
 
 
 class Defaults:
@@ -88,14 +90,15 @@ def launch(
     checks: Collection[str] | None = None,
     batch_threads: int = BATCH_THREADS,
     seconds: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Runs a kernel; `blocks` names linear indices to run alone at the real grid, `lines` each instruction's source.
 
     mode: "fast", or "strict" to honour the schedule.  mma: "exact" as Ampere accumulates, or "fast".  checks:
     sanitizers beside memcheck (None: `Defaults.checks`).  limit: steps a batch may take before it counts as
     endless, seconds: time the launch may take.  entry: the byte of `material` where the kernel begins, `sections`
-    the names of the device functions that lie before it.  progress: told of (blocks done, blocks) after each batch.
+    the names of the device functions that lie before it.  progress: told now and then of
+    (blocks done, blocks, steps of the batch that runs).
     """
     _refuse_unknown("mode", mode, MODES)
     _refuse_unknown("mma", mma, MMA)
@@ -139,7 +142,7 @@ def _run(
     machine: Machine,
     chosen: npt.NDArray[np.int64],
     checks: Collection[str],
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
 ) -> tuple[int, int]:
     """Batch after batch; (batches, steps)."""
     starts = range(0, len(chosen), machine.capacity)
@@ -150,13 +153,15 @@ def _run(
         engine.watch = InitCheck(machine) if "initcheck" in checks else None
         engine.sync = SyncCheck(machine) if "synccheck" in checks else None
         machine.races = RaceCheck(machine, engine.program) if "racecheck" in checks and machine.shared_bytes else None
+        if progress is not None:
+            engine.beat = partial(progress, first, len(chosen))
         try:
             engine.run(start)
         except Ended:
             return len(starts), steps + engine.steps
         steps += engine.steps
         if progress is not None:
-            progress(min(first + machine.capacity, len(chosen)), len(chosen))
+            progress(min(first + machine.capacity, len(chosen)), len(chosen), 0)
     return len(starts), steps
 
 

@@ -146,3 +146,17 @@ def test_requests_that_make_no_launch(outcome: Callable[..., Outcome], arguments
     assert why in got.err
     assert got.err.count("\n") == 1
     assert got.out == ""
+
+
+def test_progress_on_a_terminal(outcome: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+    from coppelius.cli import run as command
+
+    monkeypatch.setattr(command, "_AFTER", -1.0)
+    monkeypatch.setattr(command, "_EVERY", 0.0)
+    monkeypatch.setattr(command, "is_plain", lambda: False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    request = [FAULTY / "threads.cubin", "--kernel", "never_ends", "--steps", 3000, "--param", "zeros:s32[2]"]
+    got = outcome(*request)
+    assert "\r0 of 1 blocks, " in got.err
+    assert " steps of the next" in got.err
+    assert outcome(*request, "--json").err == ""

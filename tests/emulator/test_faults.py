@@ -178,3 +178,17 @@ def test_source_lines_are_named(assembled: Assemble) -> None:
     code = assembled("S2R R0, SR_TID.X", "BPT.TRAP", "EXIT")
     found = _finding(code, lines=["k.py:1", "k.py:2", "k.py:3"])
     assert "(k.py:2)" in str(found)
+
+
+def test_progress_is_told_by_blocks_and_steps(assembled: Assemble) -> None:
+    told: list[tuple[int, int, int]] = []
+    turns = ("MOV R1, 0x0", "IADD3 R1, R1, 0x1, RZ", "ISETP.GE.AND P0, PT, R1, 0x64, PT", "@!P0 BRA 0x10", "EXIT")
+    _launch(assembled(*turns), grid=4, batch_threads=128, progress=lambda *seen: told.append(seen))
+    assert [t for t in told if t[2] == 0] == [(2, 4, 0), (4, 4, 0)]
+    assert [t[:2] for t in told if t[2]] == [(0, 4), (2, 4)]
+
+
+def test_a_launch_that_takes_too_long(assembled: Assemble) -> None:
+    found = _finding(assembled("BRA 0x0"), seconds=0.01, limit=10**9)
+    assert found.rule == "endless"
+    assert found.detail.startswith("no end after 0.01 seconds and ")
