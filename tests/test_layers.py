@@ -59,7 +59,7 @@ LAYERS = {
     "coppelius.catalog":             Layer(_c("arena.grid", "model", "products")),
     # runs one kernel's generator: the builder, then the scheduler; kernels are found by name
     "coppelius.emit":                Layer(_c("builder", "program", "schedule"), ("numpy",)),
-    "coppelius.cli":                 Layer(EVERYTHING, ("click", "rich", "networkx", "numpy", "doit")),
+    "coppelius.cli":                 Layer(EVERYTHING, ("click", "rich", "networkx", "numpy", "doit", "pygraphviz")),
     "coppelius.__main__":            Layer(_c("cli")),
     "cache":                         Layer((), ("fsspec",)),
     "tasks":                         Layer(EVERYTHING, ("doit", "networkx", "rich")),
