@@ -48,7 +48,8 @@ class Kernel(Emitter):
     def offset_pointer(self, name: str, base: Constant | Vector, index: R, size: int) -> Vector:
         """`base + index * size` as a 64-bit pair, `index` unsigned."""
         # a word of an instruction holds a constant or a number, not both
-        scale = self.MOV(f"{name}.size", size) if isinstance(base, Constant) else size
+        # (and the pipe that multiplies has more room than the one that moves)
+        scale = self.IMAD_MOV_U32(f"{name}.size", RZ, RZ, size) if isinstance(base, Constant) else size
         made: Vector = self.IMAD_WIDE_U32(name, index, scale, base)
         return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coppelius.builder.kernel import Kernel
+from coppelius.isa.operands import RZ
 from coppelius.kernels.quads import LANES, quads
 
 
@@ -11,8 +12,10 @@ def fill(k: Kernel) -> None:
     q = quads(k)
     out = q.pointer("out", 4)
     value = k.vector("value", LANES)
-    for lane in range(LANES):
+    for lane in range(0, LANES, 2):
+        # one on each pipe
         k.MOV(value[lane], k.parameter("value"))
+        k.IMAD_MOV_U32(value[lane + 1], RZ, RZ, k.parameter("value"))
     with q.whole():
         k.STG_E_128(k.at(out), value)
 

@@ -57,9 +57,9 @@ def _place(k: Kernel, rows: int, columns: int) -> tuple[R, R, R]:
     else:
         raise Refusal(f"transpose: {rows} x {columns} has tiles in both directions; one must be {TILE}")
     # thread bits: 1:0 quad of columns, 4:2 eight rows, 6:5 warp, which is 16 columns
-    inner_row = k.LOP3_LUT("inner.row", k.SHF_L_U32("row.bits", thread, 1, RZ), 7 << 3, RZ, 0xC0)
+    inner_row = k.LOP3_LUT("inner.row", k.IMAD("row.bits", thread, 2, RZ), 7 << 3, RZ, 0xC0)
     warp_column = k.LOP3_LUT("warp.column", k.SHF_R_U32_HI("warp.bits", RZ, 1, thread), 3 << 4, RZ, 0xC0)
-    inner_column = k.SHF_L_U32("column.bits", thread, 2, RZ)
+    inner_column = k.IMAD("column.bits", thread, 4, RZ)
     k.LOP3_LUT(warp_column, inner_column, 3 << 2, warp_column, _MASKED_OR)
     row = inner_row if tile_row is RZ else k.IMAD("row", tile_row, TILE, inner_row)
     column = warp_column if tile_column is RZ else k.IMAD("column", tile_column, TILE, warp_column)

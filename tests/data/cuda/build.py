@@ -8,7 +8,7 @@ Each source becomes PTX once (nvcc) and is assembled four ways, because each exe
     newer    ptxas -O3 of the newest toolkit found: another scheduler, other container records
 
 Beside those: `relocatable/`, a cubin that a linker still has to join; `modules/`, code addresses in tables, one source
-alone and two that nvlink joins; `faulty/`, kernels with one fault each; `fatbins/`, one source for two architectures and
+alone and two that nvlink joins; `images/`, the device images in plain CUDA; `faulty/`, kernels with one fault each; `fatbins/`, one source for two architectures and
 as PTX, plain and compressed in both ways.
 
 Run `python tests/data/cuda/build.py` where nvcc is found (PATH or NVCC); the cubins are kept in git, so
@@ -93,6 +93,14 @@ def build_modules(nvcc: Path) -> None:
         part.unlink()
 
 
+def build_images(nvcc: Path) -> None:
+    """The device images' algorithms in plain CUDA, by nvcc -O3 alone: what our images are compared with."""
+    folder = HERE / "images"
+    for source in sorted(folder.glob("*.cu")):
+        command = [nvcc, "-O3", "-cubin", "-arch=sm_86", "-o", source.with_suffix(".cubin"), source.name]
+        subprocess.run(command, cwd=folder, check=True)
+
+
 def build_fatbins(nvcc: Path) -> None:
     """texture.cu for sm_80 and sm_86, and as PTX."""
     (HERE / "fatbins").mkdir(exist_ok=True)
@@ -135,6 +143,7 @@ def main() -> None:
                 )
     build_relocatable(nvcc)
     build_modules(nvcc)
+    build_images(nvcc)
     build_fatbins(nvcc)
     (HERE / "index.json").write_text(json.dumps(rows, indent=1) + "\n")
     print(f"{len(rows)} cubins, {sum(len(row['kernels']) for row in rows)} kernels")
