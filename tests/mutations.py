@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from schedule_twin import Loosening, loosenings, twin_of
 
@@ -77,7 +78,8 @@ class Tally:
         self.unnamed = []
         for i, what, value in chosen:
             harm = twin.changed(i, **{_STEP_FIELDS[what]: value})
-            loose = [*facts[:i], facts[i]._replace(**{what: value}), *facts[i + 1 :]]
+            change: dict[str, Any] = {what: value}
+            loose = [*facts[:i], facts[i]._replace(**change), *facts[i + 1 :]]
             named = {(h.rule, h.ordinal, h.register) for h in schedule_hazards(loose, graph)}
             self.tried += 1
             self.harmful += bool(harm)
