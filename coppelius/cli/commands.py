@@ -37,6 +37,7 @@ COMMANDS = {
     "asm":      Row("asm",      "asm_command",      "A listing back to machine words.", False),
     "run":      Row("run",      "run_command",      "A kernel of a cubin in the emulator, sanitizers on.", False),
     "emulate":  Row("emulate",  "emulate_command",  "An image in the emulator, beside its reference."),
+    "cubin":    Row("cubin",    "cubin_command",    "A release as cubins, whole or of what launches name."),
     "kernels":  Row("kernels",  "kernels_command",  "What kernels a file holds, and what each needs.", False),
     "choices":  Row("choices",  "choices_command",  "The tiled products' candidates and recorded choices."),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
