@@ -8,6 +8,10 @@ take 32 and 400 cycles.
 A register bank has one read port, and registers alternate between two banks: an instruction that reads
 three registers of one bank waits for the third.  What a reuse flag kept is not read again.
 
+The memory roofline is the time in which the card's memory moves those bytes for all lanes.  What share of it the
+schedule allows: the bytes that an SM's warps ask for in the modelled cycles of the path, loads taking 400 cycles,
+against the SM's part of the bandwidth.  1 is a kernel that memory alone bounds; what caches save is not counted.
+
 Left out: bank conflicts of shared memory and how lanes' addresses join into sectors, which need addresses.
 """
 
@@ -27,6 +31,10 @@ from coppelius.program.trace import walk
 
 # published: what an SM of compute capability 8.6 has and holds
 SUB_CORES, MOST_WARPS, MOST_BLOCKS = 4, 48, 16
+# published: GeForce RTX 3090 (GA102 whitepaper): memory 936 GB/s, boost clock 1.695 GHz, 82 SMs
+MEMORY_BANDWIDTH, BOOST_CLOCK, SMS = 936e9, 1.695e9, 82
+SM_BYTES_A_CYCLE = MEMORY_BANDWIDTH / BOOST_CLOCK / SMS  # 6.73
+LANES = 32
 _BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 # mnemonic -> what it moves
 _TRAFFIC = {
@@ -40,7 +48,11 @@ _TRAFFIC = {
 
 @dataclass(frozen=True)
 class Statistics:
-    """`limit`: what keeps further warps away: registers, shared bytes, blocks or threads."""
+    """`limit`: what keeps further warps away: registers, shared bytes, blocks or threads.
+
+    occupancy: warps of those that an SM can hold.  roofline: the share that the schedule allows, at most 1; None
+    where nothing is moved.
+    """
 
     instructions: int
     pipes: dict[str, int]
@@ -49,8 +61,10 @@ class Statistics:
     demand: int
     warps: int
     limit: str
+    occupancy: float
     bank_conflicts: int
     cycles: dict[int, int]
+    roofline: float | None
 
 
 def statistics_of(program: Program, declaration: Mapping[str, Any]) -> Statistics:
@@ -60,17 +74,30 @@ def statistics_of(program: Program, declaration: Mapping[str, Any]) -> Statistic
     demand = launch_registers(register_demand(program.decoded))
     registers = demand if declaration["registers"] is None else declaration["registers"]
     warps, limit = _warps(registers, declaration["block_x"], declaration["shared_bytes"])
+    moved = traffic([rows[i] for i in path])
     return Statistics(
         instructions=len(rows),
         pipes=dict(sorted(Counter(row.encoding.pipe for row in rows).items())),
-        traffic=traffic([rows[i] for i in path]),
+        traffic=moved,
         registers=registers,
         demand=demand,
         warps=warps,
         limit=limit,
+        occupancy=warps / MOST_WARPS,
         bank_conflicts=bank_conflicts(rows),
         cycles={memory: modelled_cycles(program, path, memory=memory) for memory in MEMORY_CYCLES},
+        roofline=roofline(program, path, warps, moved),
     )
+
+
+def roofline(program: Program, path: Sequence[int], warps: int, moved: Mapping[str, int]) -> float | None:
+    """The share of the memory's bandwidth that `warps` warps of an SM can ask for along the path, at most 1."""
+    bytes_a_warp = LANES * sum(count for kind, count in moved.items() if kind.startswith(("global", "local")))
+    if not bytes_a_warp or not warps:
+        return None
+    in_sub_core = -(-warps // SUB_CORES)
+    cycles = modelled_cycles(program, path, memory=max(MEMORY_CYCLES), warps=in_sub_core)
+    return min(1.0, warps * bytes_a_warp / cycles / SM_BYTES_A_CYCLE)
 
 
 def _warps(registers: int, block_x: int, shared_bytes: int) -> tuple[int, str]:
@@ -150,6 +177,8 @@ def as_rows(statistics: Statistics) -> list[tuple[str, str]]:
         *((f"{kind}, bytes a thread", str(count)) for kind, count in s.traffic.items()),
         ("registers", f"{s.registers} (demand {s.demand})"),
         ("warps an SM", f"{s.warps} (limit: {s.limit})"),
+        ("occupancy", f"{s.occupancy:.0%} of {MOST_WARPS} warps"),
         ("register bank conflicts", str(s.bank_conflicts)),
         *((f"cycles of a warp, loads {memory}", str(cycles)) for memory, cycles in s.cycles.items()),
+        ("memory roofline that the schedule allows", "moves nothing" if s.roofline is None else f"{s.roofline:.0%}"),
     ]

@@ -8,6 +8,7 @@ import pytest
 
 from coppelius.cli import stats
 from coppelius.cli.commands import run
+from coppelius.program.cycles import modelled_cycles
 from coppelius.program.listing import parse_listing
 from coppelius.program.program import Program
 
@@ -107,12 +108,40 @@ def test_a_loop_counts_once_and_a_skipped_part_counts() -> None:
     assert made.cycles[400] - made.cycles[32] < 400
 
 
+def test_the_roofline_is_an_sms_part_of_the_bandwidth() -> None:
+    assert pytest.approx(6.734, abs=1e-3) == stats.SM_BYTES_A_CYCLE
+    rows = ("[B------:R-:W0:-:S04] LDG.E R4, [R2.64]", "[B0-----:R-:W-:-:S04] EXIT")
+    made = parse_listing(".target sm86\n" + "".join(f"{line}\n" for line in rows))
+    # four warps, one a sub-core: 128 bytes each in what one takes, of 6.73 bytes a cycle
+    cycles = modelled_cycles(made, [0, 1], memory=400)
+    share = 4 * 128 / cycles / stats.SM_BYTES_A_CYCLE
+    assert 0.1 < share < 0.2
+    assert stats.roofline(made, [0, 1], 4, {"global loaded": 4}) == pytest.approx(share)
+    assert stats.roofline(made, [0, 1], 4, {"global loaded": 4, "local stored": 4}) == pytest.approx(2 * share)
+    assert stats.roofline(made, [0, 1], 4, {"global loaded": 400}) == 1.0
+    assert stats.roofline(made, [0, 1], 48, {"shared loaded": 16}) is None
+
+
+def test_a_wait_for_each_load_leaves_bandwidth_unused() -> None:
+    chain = ("[B------:R-:W0:-:S04] LDG.E R4, [R2.64]", "[B0-----:R-:W0:-:S04] LDG.E R5, [R4.64]")
+    waiting = parse_listing(".target sm86\n" + "".join(f"{line}\n" for line in (*chain, "[B0-----:R-:W-:-:S04] EXIT")))
+    alone = stats.statistics_of(waiting, {"registers": 255, "block_x": 32, "shared_bytes": 0})
+    many = stats.statistics_of(waiting, {"registers": 40, "block_x": 256, "shared_bytes": 0})
+    assert alone.roofline is not None
+    assert many.roofline is not None
+    assert alone.roofline < many.roofline <= 1.0
+    assert many.occupancy == 1.0
+    assert alone.occupancy == pytest.approx(8 / 48)
+
+
 @pytest.mark.parametrize("registers", [None, 40])
 def test_rows_of_the_table(registers: int | None) -> None:
     made = stats.statistics_of(program("FFMA R0, R2, R4, R6", "EXIT"), {**DECLARED, "registers": registers})
     rows = dict(stats.as_rows(made))
     assert rows["registers"] == ("10 (demand 10)" if registers is None else "40 (demand 10)")
     assert rows["register bank conflicts"] == "1"
+    assert rows["occupancy"] == "100% of 48 warps"
+    assert rows["memory roofline that the schedule allows"] == "moves nothing"
     assert rows["instructions"] == "2 (control 1, fma 1)"
 
 

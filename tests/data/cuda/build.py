@@ -8,8 +8,8 @@ Each source becomes PTX once (nvcc) and is assembled four ways, because each exe
     newer    ptxas -O3 of the newest toolkit found: another scheduler, other container records
 
 Beside those: `relocatable/`, a cubin that a linker still has to join; `modules/`, code addresses in tables, one source
-alone and two that nvlink joins; `images/`, the device images in plain CUDA; `faulty/`, kernels with one fault each; `fatbins/`, one source for two architectures and
-as PTX, plain and compressed in both ways.
+alone and two that nvlink joins; `images/`, the device images in plain CUDA; `faulty/`, kernels with one fault each;
+`fatbins/`, one source for two architectures and as PTX, plain and compressed in both ways.
 
 Run `python tests/data/cuda/build.py` where nvcc is found (PATH or NVCC); the cubins are kept in git, so
 that nobody else needs a toolkit. Tools named by environment: NVCC, PTXAS, NEWER_PTXAS.
