@@ -9,7 +9,7 @@ from __future__ import annotations
 from coppelius.builder.kernel import Kernel
 from coppelius.isa.operands import PT, RZ
 from coppelius.isa.refusal import Refusal
-from coppelius.kernels.blocks import block_of
+from coppelius.kernels.blocks import block_of, fold, larger
 
 THREADS = 256
 LANES = 4
@@ -32,10 +32,15 @@ def argmax(k: Kernel, *, vocabulary: int) -> None:
         block = block_of(k, thread, THREADS // 32)
     values = [quad[lane] for quad in quads for lane in range(LANES)]
     with k.region("largest"):
-        own = k.FMNMX("own", values[0], values[1], ~PT)
-        for value in values[2:]:
-            k.FMNMX(own, own, value, ~PT)
-        largest = block.maximum("largest", own, slot=_MAXIMUM_SLOT)
+        # a chain a lane of the quads, so that none waits for itself alone
+        own = [
+            quads[0][lane] if steps == 1 else k.FMNMX(f"own{lane}", quads[0][lane], quads[1][lane], ~PT)
+            for lane in range(LANES)
+        ]
+        for quad in quads[2:]:
+            for lane in range(LANES):
+                k.FMNMX(own[lane], own[lane], quad[lane], ~PT)
+        largest = block.maximum("largest", fold("own", own, larger(k)), slot=_MAXIMUM_SLOT)
     with k.region("index"):
         first = k.SHF_L_U32("first", thread, 2, RZ)
         index = k.move("index", 0xFFFFFFFF)

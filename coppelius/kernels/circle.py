@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coppelius.builder.kernel import Kernel
+from coppelius.builder.registers import Vector
 from coppelius.isa.operands import RZ, R
 
 # sin a = a + a^3 (S0 + S1 a^2 + S2 a^4); cos a = 1 + a^2 (C0 + C1 a^2 + ...)
@@ -24,8 +25,12 @@ def polynomial(k: Kernel, name: str, x: R, coefficients: Sequence[float]) -> R:
     return value
 
 
-def circle(k: Kernel, name: str, angle: R, quadrant: R) -> tuple[R, R]:
-    """(cos, sin) of `angle` + quarter turns; |angle| <= pi/4, bits 31:30 of `quadrant` count the quarters."""
+def circle(k: Kernel, name: str, angle: R, quadrant: R, into: Vector | None = None) -> tuple[R, R]:
+    """(cos, sin) of `angle` + quarter turns; |angle| <= pi/4, bits 31:30 of `quadrant` count the quarters.
+
+    into: a pair that takes them, where they are stored side by side.
+    """
+    cos, sin = (f"{name}.cos", f"{name}.sin") if into is None else (into[0], into[1])
     square = k.FMUL(f"{name}.square", angle, angle)
     sine = polynomial(k, f"{name}.sine", square, _SINE)
     cosine = polynomial(k, f"{name}.cosine", square, _COSINE)
@@ -34,8 +39,9 @@ def circle(k: Kernel, name: str, angle: R, quadrant: R) -> tuple[R, R]:
     k.FFMA(cosine, cosine, square, 1.0)
     odd = k.LOP3_LUT(f"{name}.odd", quadrant, 1 << 30, RZ, 0xC0)
     swap = k.compare(f"{name}.swap", "NE", odd, RZ)
-    along = k.FSEL(f"{name}.cos", sine, cosine, swap)
-    across = k.FSEL(f"{name}.sin", cosine, sine, swap)
+    along, across = k.FSEL(cos, sine, cosine, swap), k.FSEL(sin, cosine, sine, swap)
+    if into is not None:
+        along, across = into[0], into[1]
     # the sine is negative in quarters 2 and 3, the cosine in 1 and 2
     k.LOP3_LUT(across, across, 1 << 31, quadrant, _XOR_MASKED)
     next_quadrant = k.IADD3(f"{name}.next", quadrant, 1 << 30, RZ)

@@ -44,9 +44,7 @@ def rotary_table(k: Kernel, *, pairs: int = 32) -> None:
             k.FFMA(angle, quarters, -part, angle)
         k.FADD(angle, angle, rest)
     with k.region("circle"):
-        along, across = circle(k, "turn", angle, k.SHF_L_U32("quadrant", turns, 30, RZ))
         both = k.vector("both", 2)
-        k.MOV(both[0], along)
-        k.MOV(both[1], across)
+        circle(k, "turn", angle, k.SHF_L_U32("quadrant", turns, 30, RZ), into=both)
         k.STG_E_64(k.at(out), both)
     k.finish()

@@ -1,6 +1,7 @@
 """lse = max + ln sum exp; loss = lse - logit[target]; the gradient is (softmax - onehot) scale.
 
-A target at or over the vocabulary is ignored: loss 0, gradient row 0 (its lse is still written).
+A target at or over the vocabulary is ignored: loss 0, gradient row 0 (its lse is still written).  A row of minus
+infinity has lse ln 0, minus infinity too, and no loss (NaN).
 """
 
 from typing import Any, NamedTuple
@@ -31,10 +32,14 @@ def cross_entropy(logits: NDArray[Any], targets: NDArray[np.uint32]) -> Loss:
     wide = np.asarray(logits, np.float64)
     rows, vocabulary = wide.shape
     top = wide.max(axis=1)
-    lse = top + np.log(np.exp(wide - top[:, None]).sum(axis=1))
+    level = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lse = level + np.log(np.exp(wide - level[:, None]).sum(axis=1))
     known = np.asarray(targets) < vocabulary
     target = wide[np.arange(rows), np.where(known, targets, 0)]
-    return Loss(np.where(known, lse - target, 0.0), lse, np.maximum(np.abs(wide).max(axis=1), np.abs(lse)))
+    with np.errstate(invalid="ignore"):
+        loss = np.where(known, lse - target, 0.0)
+    return Loss(loss, lse, np.maximum(np.abs(wide).max(axis=1), np.abs(lse)))
 
 
 def cross_entropy_backward(

@@ -71,14 +71,20 @@ def test_the_whole_sequence() -> None:
 
 def test_what_is_no_number_gives_no_number() -> None:
     logits, targets = plain(6, 3)
-    targets[:] = [0, 1, V, 3, 4, 5]
+    targets[:] = [0, 1, V, 3, 4, V]
     logits[0, 100] = np.nan
     logits[1, 100] = np.inf
     logits[2, 100] = np.nan
+    logits[4:] = -np.inf  # nothing to choose from: lse ln 0, and no loss
     out = harness.run("cross-entropy", "bf16", loss=6, lse=6, logits=logits, targets=targets)
-    assert np.isnan(out["lse"][:3]).tolist() == [True, True, True]
-    assert np.isnan(out["loss"]).tolist() == [True, True, False, False, False, False]
-    assert out["loss"][2] == 0.0
+    reference = cross_entropy(logits, targets)
+    assert np.isnan(out["lse"]).tolist() == [True, True, True, False, False, False]
+    assert np.isneginf(out["lse"]).tolist() == [False] * 4 + [True] * 2
+    assert np.isnan(out["loss"]).tolist() == [True, True, False, False, True, False]
+    assert out["loss"][[2, 5]].tolist() == [0.0, 0.0]
+    for name, wanted in (("loss", reference.loss), ("lse", reference.lse)):
+        measured = bounds.row_reduction(out[name], wanted, reference.magnitude)
+        assert measured, f"{name}: {measured}"
 
 
 @pytest.mark.parametrize("half", harness.HALVES)

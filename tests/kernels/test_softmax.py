@@ -70,6 +70,8 @@ def test_what_is_no_number_spoils_its_own_row_only() -> None:
     spoiled_rows = halves.is_nan(out[0], "f16").any(axis=1)
     assert np.flatnonzero(spoiled_rows).tolist() == [100, 200]
     assert not out[0][~KEPT].any()
+    measured = bounds.half_output(out, softmax_forward(x, 0.125), "f16")
+    assert measured, measured
 
 
 def test_several_groups() -> None:

@@ -56,6 +56,18 @@ def test_softmax_is_causal_and_ignores_what_is_masked() -> None:
     assert np.isfinite(softmax_backward(poisoned, np.where(np.tri(3, dtype=bool), probs, np.nan), 1.0).dscores).all()
 
 
+def test_a_nan_stays_left_of_the_diagonal() -> None:
+    scores = np.zeros((1, 3, 3))
+    scores[0, 1, 0] = np.nan
+    probs = softmax_forward(scores, 1.0)[0]
+    assert np.isnan(probs[1, :2]).all()
+    assert probs[1, 2] == 0
+    assert np.isfinite(probs[[0, 2]]).all()
+    made = softmax_backward(scores, np.full((1, 3, 3), 0.5), 1.0).dscores[0]
+    assert np.isnan(made[1, :2]).all()
+    assert made[1, 2] == 0
+
+
 def test_softmax_gradient_is_the_slope() -> None:
     scores, dprobs = RANDOM.normal(size=(2, 4, 4)), RANDOM.normal(size=(2, 4, 4))
     made = softmax_backward(dprobs, softmax_forward(scores, 0.25), 0.25)
@@ -69,6 +81,13 @@ def test_cross_entropy_by_hand() -> None:
     made = cross_entropy(logits, np.array([1, 1, 2], np.uint32))
     assert made.lse == pytest.approx([np.log(4.0), 1000.0, np.log(2.0)])
     assert made.loss == pytest.approx([np.log(4.0 / 3.0), 1000.0, 0.0])
+
+
+def test_a_row_of_minus_infinity_has_its_lse_and_no_loss() -> None:
+    made = cross_entropy(np.full((2, 4), -np.inf), np.array([1, 4], np.uint32))
+    assert (made.lse == -np.inf).all()
+    assert np.isnan(made.loss[0])
+    assert made.loss[1] == 0
 
 
 def test_cross_entropy_gradient_is_the_slope() -> None:
