@@ -208,14 +208,16 @@ def _remove_folder(folder: Path, files: set[str]) -> None:
 
 
 def _end_with_a_killed_worker(_number: int, _frame: FrameType | None) -> None:
-    """`doit -n` waits for ever for a worker that was killed; end the build instead."""
+    """`doit -n` waits for ever for a worker that was killed, or that code of a step ended; end the build instead."""
     try:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return  # whoever started it has waited for it
-    if ended is not None and ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED):
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # doit ends the other workers now
-        raise SystemExit(f"a worker process was killed (signal {ended.si_status}); its step will run again")
+    if ended is None or (ended.si_code == os.CLD_EXITED and ended.si_status == 0):
+        return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # doit ends the other workers now
+    how = f"ended, status {ended.si_status}" if ended.si_code == os.CLD_EXITED else f"killed (signal {ended.si_status})"
+    raise SystemExit(f"a worker process {how}; its step will run again")
 
 
 def drop_release(step: Step) -> None:

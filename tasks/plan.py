@@ -26,11 +26,14 @@ def read_plan(root: Path, overrides: Mapping[str, str], known_targets: tuple[str
     """The plan of the checkout at `root`; `overrides` are texts as a command line gives them."""
     path = root / "pyproject.toml"
     try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("coppelius", {})
+        tools = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {})
     except OSError:
-        settings = {}
+        tools = {}
     except ValueError as error:
         raise Refusal(f"pyproject.toml: {error}") from error
+    settings = tools.get("coppelius", {}) if isinstance(tools, dict) else tools
+    if not isinstance(settings, dict):
+        raise Refusal("pyproject.toml: tool.coppelius is no table; write [tool.coppelius] and a setting a line")
     names = [field.name for field in fields(Plan)]
     for name in [*settings, *overrides]:
         if name not in names:

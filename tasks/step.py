@@ -76,7 +76,7 @@ def execute(step: Step, action: Action, task: Any) -> Any:
         die_with_parent(parent.pid)
     try:
         made = perform(ROOT, step, action, project().store)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return TaskFailed(failure_text(error))
     if task.asked and step.stage.name in OBJECTIONS:
         objection = OBJECTIONS[step.stage.name](ROOT, step)
@@ -95,7 +95,7 @@ def clean_step(step: Step, task: Any, dryrun: bool) -> None:
         drop_release(step)
 
 
-def failure_text(error: Exception) -> str:
+def failure_text(error: Exception | SystemExit) -> str:
     """What a user needs to mend it: a refusal's own words, a syntax error's place, else where it was raised."""
     if isinstance(error, Refusal):
         return str(error)

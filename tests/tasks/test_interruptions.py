@@ -276,4 +276,12 @@ def test_a_killed_worker_ends_the_build(mini):
     path.write_text("import os\n\n\ndef halves(count):\n    os.kill(os.getpid(), 9)\n")
     outcome = mini.finish(mini.fork("run", "-n", "2"), seconds=20)
     assert outcome.status == 1
-    assert "a worker process was killed (signal 9)" in outcome.output
+    assert "a worker process killed (signal 9)" in outcome.output
+
+
+def test_a_worker_that_code_of_a_step_ends_ends_the_build(mini):
+    path = mini.root / "coppelius/kernels/halves.py"
+    path.write_text("import os\n\n\ndef halves(count):\n    os._exit(3)\n")
+    outcome = mini.finish(mini.fork("run", "-n", "2"), seconds=20)
+    assert outcome.status == 1
+    assert "a worker process ended, status 3" in outcome.output

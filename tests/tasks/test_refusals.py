@@ -57,6 +57,16 @@ def test_a_kernel_that_raises_says_where(built):
     assert built.root.as_posix() not in outcome.output
 
 
+def test_a_kernel_that_ends_the_process_fails_its_own_images_only(built):
+    built.edit("coppelius/kernels/plain.py", "return", "raise SystemExit(3)\n    return")
+    built.edit("coppelius/kernels/shares.py", '"shared"', '"Shared"')
+    outcome = built.build()
+    assert outcome.status == 1
+    assert set(built.steps("emit halve guard encode check", "fourth", "fifth")) <= set(outcome.ran)
+    assert "emit:first failed" in outcome.output
+    assert "SystemExit: 3" in outcome.output
+
+
 def test_a_refusal_is_its_own_words(built):
     built.edit("coppelius/kernels/plain.py", "return", 'raise Refusal("no such count")\n    return')
     built.edit("coppelius/kernels/plain.py", "def plain", "from coppelius.isa.refusal import Refusal\n\n\ndef plain")

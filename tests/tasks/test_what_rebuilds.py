@@ -169,6 +169,14 @@ def test_a_bad_plan_is_refused_by_name_and_builds_nothing(mini, settings, overri
     assert message in outcome.output
 
 
+def test_settings_that_are_no_table_are_refused(mini):
+    path = mini.root / "pyproject.toml"
+    path.write_text("[tool]\ncoppelius = 3\n")
+    outcome = mini.build()
+    assert (outcome.status, outcome.ran) == (2, [])
+    assert "pyproject.toml: tool.coppelius is no table" in outcome.output
+
+
 def test_a_duplicate_identity_is_refused_by_name(mini):
     mini.edit("coppelius/catalog.py", '"fourth"', '"third"')
     outcome = mini.build()
