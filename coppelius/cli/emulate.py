@@ -41,14 +41,12 @@ _NUMPY = {"f32": "float32", "u32": "uint32", "half": "uint16"}
 def emulate_command(identity: str, half: str, mode: str, mma: str, blocks: int, seed: int, as_json: bool) -> int:
     """Run the image IDENTITY in the emulator and compare it with its reference."""
     from coppelius.catalog import IMAGES
-    from coppelius.cli.allocator import keep_freed_memory
     from coppelius.cli.trials import trial_of
     from coppelius.emulator.faults import Fault
 
     image = next((i for i in IMAGES if i.identity == identity), None)
     if image is None:
         unknown("image", identity, [i.identity for i in IMAGES])
-    keep_freed_memory()
     trial = trial_of(identity)
     try:
         outcome, report = _launch(image, trial, half, blocks, seed, mode=mode, mma=mma)
