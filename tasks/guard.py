@@ -9,7 +9,7 @@ from tasks.step import steps_of
 
 
 def guard(inputs: Sequence[Path], _parameters: Mapping[str, Any]) -> tuple[str]:
-    from coppelius.schedule import late_reads
+    import coppelius.schedule.late_reads as late_reads
 
     return (late_reads.guard(only_text(inputs)),)
 
