@@ -13,6 +13,9 @@ place        coppelius.arena.placement         length of material.bin, alignment
 arena (one)  coppelius.arena.release           every material, place and verdict, arena.bin, manifest.json
                                                plan, rows                         (in build/<target>/)
 
+For another target `lower` (coppelius.lowering.lower; native guard.sass -> lower.sass, lower.json) comes before its own
+encode, check, place and arena; the steps are named `lower_sm121:gather` and so on.
+
 A step's code is its entry modules, all that they import of coppelius, and its stage's file here.
 
     graph     the declaration            ledger    is a step up to date, and why not

@@ -7,6 +7,7 @@
     operands  operand values, as kernels and passes hand them over;  literals: numbers as text
     form      one row of the opcode table, expanded to its encodings;  access: what one reads and writes
     forms/    the rows, a file a family
+    targets/  other chips as differences from these rows
     table     all rows: look-up by opcode and by mnemonic, checked whole
     layout    one encoding's fields as arrays
     codec     words <-> fields, vectorised; refuses by name;  audit: a corpus through it, counted
