@@ -10,7 +10,8 @@ three registers of one bank waits for the third.  What a reuse flag kept is not 
 
 The memory roofline is the time in which the card's memory moves those bytes for all lanes.  What share of it the
 schedule allows: the bytes that an SM's warps ask for in the modelled cycles of the path, loads taking 400 cycles,
-against the SM's part of the bandwidth.  1 is a kernel that memory alone bounds; what caches save is not counted.
+against the SM's part of the bandwidth.  From 1 on memory alone bounds the kernel; what caches save is not counted,
+nor SMs that a small grid leaves idle.
 
 Left out: bank conflicts of shared memory and how lanes' addresses join into sectors, which need addresses.
 """
@@ -50,8 +51,8 @@ _TRAFFIC = {
 class Statistics:
     """`limit`: what keeps further warps away: registers, shared bytes, blocks or threads.
 
-    occupancy: warps of those that an SM can hold.  roofline: the share that the schedule allows, at most 1; None
-    where nothing is moved.
+    occupancy: warps of those that an SM can hold.  roofline: the share of the memory's bandwidth that
+    the schedule can ask for (above 1: memory alone bounds it); None where nothing is moved.
     """
 
     instructions: int
@@ -91,13 +92,13 @@ def statistics_of(program: Program, declaration: Mapping[str, Any]) -> Statistic
 
 
 def roofline(program: Program, path: Sequence[int], warps: int, moved: Mapping[str, int]) -> float | None:
-    """The share of the memory's bandwidth that `warps` warps of an SM can ask for along the path, at most 1."""
+    """The share of the memory's bandwidth that `warps` warps of an SM can ask for along the path."""
     bytes_a_warp = LANES * sum(count for kind, count in moved.items() if kind.startswith(("global", "local")))
     if not bytes_a_warp or not warps:
         return None
     in_sub_core = -(-warps // SUB_CORES)
     cycles = modelled_cycles(program, path, memory=max(MEMORY_CYCLES), warps=in_sub_core)
-    return min(1.0, warps * bytes_a_warp / cycles / SM_BYTES_A_CYCLE)
+    return warps * bytes_a_warp / cycles / SM_BYTES_A_CYCLE
 
 
 def _warps(registers: int, block_x: int, shared_bytes: int) -> tuple[int, str]:
@@ -180,5 +181,11 @@ def as_rows(statistics: Statistics) -> list[tuple[str, str]]:
         ("occupancy", f"{s.occupancy:.0%} of {MOST_WARPS} warps"),
         ("register bank conflicts", str(s.bank_conflicts)),
         *((f"cycles of a warp, loads {memory}", str(cycles)) for memory, cycles in s.cycles.items()),
-        ("memory roofline that the schedule allows", "moves nothing" if s.roofline is None else f"{s.roofline:.0%}"),
+        ("memory roofline that the schedule allows", _share(s.roofline)),
     ]
+
+
+def _share(roofline: float | None) -> str:
+    if roofline is None:
+        return "moves nothing"
+    return f"{roofline:.0%}" if roofline <= 1 else f"100% (asks for {roofline:.1f} times what memory gives)"

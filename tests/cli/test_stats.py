@@ -118,7 +118,7 @@ def test_the_roofline_is_an_sms_part_of_the_bandwidth() -> None:
     assert 0.1 < share < 0.2
     assert stats.roofline(made, [0, 1], 4, {"global loaded": 4}) == pytest.approx(share)
     assert stats.roofline(made, [0, 1], 4, {"global loaded": 4, "local stored": 4}) == pytest.approx(2 * share)
-    assert stats.roofline(made, [0, 1], 4, {"global loaded": 400}) == 1.0
+    assert stats.roofline(made, [0, 1], 4, {"global loaded": 400}) == pytest.approx(100 * share)
     assert stats.roofline(made, [0, 1], 48, {"shared loaded": 16}) is None
 
 
@@ -129,7 +129,7 @@ def test_a_wait_for_each_load_leaves_bandwidth_unused() -> None:
     many = stats.statistics_of(waiting, {"registers": 40, "block_x": 256, "shared_bytes": 0})
     assert alone.roofline is not None
     assert many.roofline is not None
-    assert alone.roofline < many.roofline <= 1.0
+    assert alone.roofline < many.roofline
     assert many.occupancy == 1.0
     assert alone.occupancy == pytest.approx(8 / 48)
 
@@ -143,6 +143,17 @@ def test_rows_of_the_table(registers: int | None) -> None:
     assert rows["occupancy"] == "100% of 48 warps"
     assert rows["memory roofline that the schedule allows"] == "moves nothing"
     assert rows["instructions"] == "2 (control 1, fma 1)"
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [("", "38%"), (".64", "75%"), (".128", "100% (asks for 1.5 times what memory gives)")]
+)
+def test_the_share_is_shown_with_what_is_asked_for_beyond_it(width: str, shown: str) -> None:
+    lines = (f"[B------:R-:W0:-:S04] LDG.E{width} R4, [R2.64]", "[B0-----:R-:W-:-:S04] EXIT")
+    made = parse_listing(".target sm86\n" + "".join(f"{line}\n" for line in lines))
+    few = {"registers": 255, "block_x": 32, "shared_bytes": 0}  # eight warps
+    rows = dict(stats.as_rows(stats.statistics_of(made, few)))
+    assert rows["memory roofline that the schedule allows"] == shown
 
 
 @pytest.fixture
