@@ -172,11 +172,13 @@ class Twin:
 
     def _walkers(self, i: int) -> Iterator[Walker]:
         step = self.steps[i]
+        # a stall of 0 waits until all of it is done
+        done = not step.stall
         for touch in step.writes:
-            if touch.space != "B":
+            if touch.space != "B" and not (done and step.variable):
                 yield Walker(i, RESULT if step.variable else TIMED, touch)
         for touch in dict.fromkeys(step.reads):
-            if touch.space != "B":
+            if touch.space != "B" and not done:
                 yield Walker(i, OPERAND if (touch.space, touch.number) in step.late else READ, touch)
         if step.stem == "LDGSTS" and step.shared is not None:
             yield Walker(i, COPY, Touch("copy", "R", step.shared[0]))

@@ -28,7 +28,8 @@ class Facts(NamedTuple):
     reads: (key, RAW column or -1).
     writes: (key, RAW row or -1 where a scoreboard signals it, WAW column or -1, WAR column or -1).
     timed: (key, WAR row) of reads whose rows ask for more than the next instruction's distance.
-    late: keys read late.  results: keys that a scoreboard signals.  prompt: keys of ordinary timed reads.
+    late: keys read late.  results: keys that a scoreboard signals; neither where a stall of 0 waits for them.
+    prompt: keys of ordinary timed reads.
     signals: whether the scoreboard checker must look at it.
     waitable: scoreboards, besides cycles, that cover a timed result and timed reads (MMAs of old toolkits).
     guarded: some threads or paths may skip it.
@@ -100,6 +101,9 @@ def facts(encoding: Encoding, values: tuple[int, ...]) -> Facts:
     mask = 0x7F if shape.mask is None else values[shape.mask]
     reads, late, prompt, timed = _reads(shape.reads, values, mask)
     writes, results = _writes(shape.writes, values, mask)
+    if not stall:
+        # nothing goes on before this is done: what `-O0` of the newest toolkit relies on everywhere (mined)
+        late, results = [], []
     guard_key = 0
     if guard != 7:
         guard_key = base + guard

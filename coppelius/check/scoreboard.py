@@ -6,6 +6,9 @@ Four things free a late-read register: the reader's read barrier, its write barr
 load/store queue that was waited on (operands leave that queue in order), a BAR.  Results of SHFL, LDS, LDSM,
 MOVM and of the MUFU kind come back in the order of their queue; those of LDG, LDL, LDC, ATOM, S2R do not.
 
+A stall of 0 lets nothing go on before the instruction is done, its result and its operands included: no scoreboard
+is needed (ptxas 13.5 gives every instruction one at -O0, and no barriers at all).
+
 Where paths meet: the items in flight of both, covered only by what covers them on both.
 
 An instruction whose guard may be false is a possible producer.  Skipped, it still passes its queue: it raises its

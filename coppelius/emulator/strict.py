@@ -5,6 +5,7 @@ visible to a consumer once the cycles that the pair needs have passed (`isa.late
 result lands when a later instruction waits on its scoreboard, at the earliest two cycles after it was
 raised, else never; so do copies of LDGSTS.  Operands of such an instruction may be read until its read
 or write barrier, or a later instruction of its in-order queue, has been waited on, or a BAR passed.
+A stall of 0 lets nothing go on before the instruction is done, scoreboard or not.
 An instruction that its guard skips still passes its queue (`!PT` apart), so waiting for it covers earlier ones.
 
 The register file holds the new value from issue on, and each instruction in flight keeps the old one: a
@@ -106,6 +107,8 @@ class StrictEngine(Engine):
             for late in overtaken:
                 if late.step is not None:
                     late.step(late.group)
+            if not stall:
+                self._finish(flight, flight.member, written=True)
         elif part is None and timed.queued:
             self._skip(timed, group)
         self.cycle[group.select] += stall or DRAIN

@@ -180,7 +180,10 @@ _MINIMUM_STALL = {"DEPBAR": 4, "MEMBAR": 6} | dict.fromkeys(
     ("BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "BSYNC", "EXIT", "RET", "BPT", "CCTL"), 5
 )
 # address and data of these are ready as early as those of MUFU (mined)
-_LIGHT = ("LDC", "R2UR", "REDUX", "MATCH", "WARPSYNC", "RET", "CALL", "BRX", "JMX", "SULD", "SUST", "SURED", "SUATOM")
+_LIGHT = (
+    *("LDC", "R2UR", "REDUX", "MATCH", "WARPSYNC", "RET", "CALL", "BRX", "JMX", "SULD", "SUST", "SURED", "SUATOM"),
+    *("TEX", "TLD", "TLD4", "TXD", "TMML"),
+)
 _MEMORY_PIPES = frozenset(("memory", "shared"))
 _UNIFORM_MOVES = ("ULDC", "UMOV", "VOTEU")
 _FIXED_PIPES = frozenset((ALU, FMA, WIDE, HALF, TENSOR, UNIFORM))

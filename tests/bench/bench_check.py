@@ -1,12 +1,15 @@
-"""The checkers over a corpus of shipped kernels: no alarm, and how many instructions a second.
+"""The checkers over shipped kernels and over CUDA compiled at every level: no alarm, and how fast.
 
-    COPPELIUS_CORPUS=folder python tests/bench/bench_check.py
+    COPPELIUS_CORPUS=folder python tests/bench/bench_check.py [--compile]
 
-The folder holds cubins (any depth).  Figures are one process's own time; decoding is part of it.
+The folder holds cubins (any depth).  `--compile` also builds the sources of tests/data/cuda at -O0 to -O3 with each
+ptxas that is found (NVCC, PTXAS, NEWER_PTXAS or PATH).  Figures are processor time; decoding is part of it.
 """
 
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +21,8 @@ from coppelius.isa.refusal import Refusal
 
 # goal on one core  # assumed: a whole build checks 48 images in well under a second
 GOAL = 50_000
+CUDA = Path(__file__).resolve().parents[1] / "data" / "cuda"
+LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 
 def kernels(folder: Path) -> Iterator[Kernel]:
@@ -34,11 +39,25 @@ def kernels(folder: Path) -> Iterator[Kernel]:
                 yield kernel
 
 
-def main() -> int:
-    """Prints alarms and figures; 1 if there is an alarm."""
+def compile_levels(folder: Path) -> None:
+    """Cubins of every source, by each ptxas at each level, in one folder a toolkit and level."""
+    nvcc = os.environ.get("NVCC", "nvcc")
+    for source in sorted(CUDA.glob("*.cu")):
+        ptx = folder / f"{source.stem}.ptx"
+        subprocess.run([nvcc, "-O3", "-ptx", "-arch=compute_86", "-o", ptx, source], check=True)
+        for variable in ("PTXAS", "NEWER_PTXAS"):
+            for level in LEVELS:
+                out = folder / f"{variable}{level}"
+                out.mkdir(exist_ok=True)
+                command = [os.environ.get(variable, "ptxas"), "-arch=sm_86", "-suppress-stack-size-warning", level]
+                subprocess.run([*command, "-o", out / f"{source.stem}.cubin", ptx], check=True)
+
+
+def check(title: str, folder: Path) -> int:
+    """Prints alarms and figures of a folder; how many kernels have one."""
     alarms = instructions = judged = undecoded = 0
     spent = 0.0
-    for kernel in kernels(Path(os.environ["COPPELIUS_CORPUS"])):
+    for kernel in kernels(folder):
         targets = {branch.offset: branch.targets for branch in kernel.indirect_branches}
         start = time.process_time()
         verdict = judge(kernel.code, {"registers": kernel.registers or None}, targets=targets)
@@ -50,8 +69,26 @@ def main() -> int:
         elif not verdict["accepted"]:
             alarms += 1
             print("\n".join(describe(f"{kernel.origin} {kernel.name}", verdict)[:6]))
-    print(f"{judged} kernels, {instructions} instructions: {alarms} alarms, {undecoded} with words outside the table")
-    print(f"{instructions / spent:,.0f} instructions a second (goal {GOAL:,})")
+    print(
+        f"{title}: {judged} kernels, {instructions} instructions: {alarms} alarms, {undecoded} with words outside the "
+        f"table; {instructions / spent:,.0f} instructions a second (goal {GOAL:,} over a corpus)",
+        flush=True,
+    )
+    return alarms
+
+
+def main() -> int:
+    """1 if there is an alarm."""
+    alarms = 0
+    if "COPPELIUS_CORPUS" in os.environ:
+        alarms += check("corpus", Path(os.environ["COPPELIUS_CORPUS"]))
+    for variant in sorted((CUDA / "cubins").iterdir()):
+        alarms += check(f"tests/data, {variant.name}", variant)
+    if "--compile" in sys.argv:
+        with tempfile.TemporaryDirectory() as scratch:
+            compile_levels(Path(scratch))
+            for folder in sorted(p for p in Path(scratch).iterdir() if p.is_dir()):
+                alarms += check(f"compiled, {folder.name}", folder)
     return 1 if alarms else 0
 
 

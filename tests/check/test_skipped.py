@@ -103,3 +103,15 @@ def test_the_scheduler_relies_on_it_as_well(pair: str, way: tuple[str, str], alo
     done, _ = schedule(bare, [{}] * len(bare))
     raised = {done[len(START)][name] for name in ("write_barrier", "read_barrier")}
     assert (raised == {NO_BARRIER}) is alone
+
+
+@pytest.mark.parametrize("pair", ["late read", "result", "result of a slow unit"])
+@pytest.mark.parametrize(("stall", "covered"), [(0, True), (15, False)])
+def test_a_stall_of_zero_waits_for_all_of_it(
+    pair: str, stall: int, covered: bool, hazards: Callable[..., list[Hazard]]
+) -> None:
+    first, _, last = PAIRS[pair]
+    alone = first.replace("-:S04", f"Y:S{stall:02d}")
+    text = "\n".join([*START, alone, last.replace("B-1-", "B---"), END]).format(test="EQ").splitlines()
+    assert (not hazards("\n".join(text))) is covered
+    assert (not strictly(text)) is covered
