@@ -235,8 +235,8 @@ def test_loading_imports_nothing_heavy_and_no_kernel() -> None:
     ours = {name for name in loaded if name.startswith("coppelius")}
     assert ours == {
         "coppelius", "coppelius.arena", "coppelius.arena.grid", "coppelius.catalog",
-        "coppelius.isa", "coppelius.isa.refusal", "coppelius.model", "coppelius.products", "coppelius.products.admission",
-        "coppelius.products.record", "coppelius.products.shape", "coppelius.products.tile",
+        "coppelius.isa", "coppelius.isa.refusal", "coppelius.model", "coppelius.products",
+        "coppelius.products.admission", "coppelius.products.record", "coppelius.products.shape", "coppelius.products.tile",
     }  # fmt: skip
 
 

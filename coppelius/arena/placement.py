@@ -17,14 +17,10 @@ def check_plan(base: int, alignment: int) -> None:
     if alignment < LEAST_ALIGNMENT or alignment & (alignment - 1):
         raise Refusal(f"alignment {alignment}: give a power of two, at least {LEAST_ALIGNMENT}")
     if base <= 0:
-        raise Refusal(
-            f"base {base:#x}: an address of 0 names no image; give a positive multiple of {BASE_UNIT}"
-        )
+        raise Refusal(f"base {base:#x}: an address of 0 names no image; give a positive multiple of {BASE_UNIT}")
     unit = max(BASE_UNIT, alignment)
     if base % unit:
-        raise Refusal(
-            f"base {base:#x}: not a multiple of {unit}; the nearest below is {base - base % unit:#x}"
-        )
+        raise Refusal(f"base {base:#x}: not a multiple of {unit}; the nearest below is {base - base % unit:#x}")
 
 
 def place(previous_end: int, size: int, alignment: int) -> int:
