@@ -236,7 +236,8 @@ def test_loading_imports_nothing_heavy_and_no_kernel() -> None:
     assert ours == {
         "coppelius", "coppelius.arena", "coppelius.arena.grid", "coppelius.catalog",
         "coppelius.isa", "coppelius.isa.refusal", "coppelius.model", "coppelius.products",
-        "coppelius.products.admission", "coppelius.products.record", "coppelius.products.shape", "coppelius.products.tile",
+        "coppelius.products.admission", "coppelius.products.record", "coppelius.products.shape",
+        "coppelius.products.tile",
     }  # fmt: skip
 
 
