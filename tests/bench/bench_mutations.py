@@ -11,6 +11,7 @@ in the emulator, on a few blocks of the image's real grid, where none may be fou
 import random
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -57,10 +58,10 @@ def images(dice: random.Random, share: float, runs: int) -> tuple[Tally, dict[st
     return tally, ends, found
 
 
-def compiled(dice: random.Random, share: float) -> Tally:
-    """The kernels of tests/data, each code once."""
+def compiled(dice: random.Random, share: float, variants: Sequence[str]) -> Tally:
+    """The kernels of tests/data of these variants, each code once."""
     tally, seen = Tally(), set()
-    for path in sorted(CUBINS.glob("*/*.cubin")):
+    for path in (p for variant in variants for p in sorted((CUBINS / variant).glob("*.cubin"))):
         for kernel in read_kernels(path):
             if kernel.code in seen:
                 continue
@@ -90,9 +91,10 @@ def main() -> int:
     print(f"images, both formats: {tally.line()}", flush=True)
     print(f"  strict runs of loosenings let pass: {ends}", flush=True)
     missed = [*tally.missed, *tally.alarms, *found]
-    tally = compiled(dice, of_kernels)
-    print(f"compiled kernels: {tally.line()}")
-    missed += [*tally.missed, *tally.alarms]
+    for title, variants in (("optimised", ("O3", "newer", "spill")), ("-O0", ("O0",))):
+        tally = compiled(dice, of_kernels, variants)
+        print(f"compiled kernels, {title}: {tally.line()}", flush=True)
+        missed += [*tally.missed, *tally.alarms]
     print("\n".join(missed[:40]))
     print(f"seed {SEED}, shares {of_images} and {of_kernels}, {time.process_time() - start:.0f} s of processor time")
     return 1 if missed else 0
