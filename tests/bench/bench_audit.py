@@ -1,8 +1,10 @@
 """The development corpus through the opcode table: what is handled, what is refused by name, whose text differs.
 
+    python tests/bench/bench_audit.py --fetch folder [--no-text]           fetches it into an empty folder first
     COPPELIUS_CORPUS=folder python tests/bench/bench_audit.py [--no-text]
 
-The folder holds `index.json` and `cubins/`; each distinct kernel counts once.  Texts are compared with
+The folder holds `index.json` and `cubins/` as shared/tools/sm86_corpus.py beside the checkout leaves them;
+each distinct kernel counts once.  Texts are compared with
 nvdisasm's once a distinct word.  Exits with 1 where a word comes back changed or prints otherwise.
 """
 
@@ -10,6 +12,7 @@ import collections
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -64,9 +67,18 @@ def text_differences(words: Words) -> tuple[int, collections.Counter[str], dict[
     return compared, found, first
 
 
+def fetched(folder: Path) -> Path:
+    """The corpus, built into `folder` (144 MB of wheels go through it) unless it is there already."""
+    tool = Path(__file__).resolve().parents[3] / "shared" / "tools" / "sm86_corpus.py"
+    if not (folder / "index.json").exists():
+        subprocess.run([sys.executable, str(tool), "dev", str(folder)], check=True)
+    return folder
+
+
 def main() -> int:
     """Prints the totals; the denominator stands beside each figure."""
-    folder = Path(os.environ["COPPELIUS_CORPUS"])
+    folder = fetched(Path(sys.argv[sys.argv.index("--fetch") + 1])) if "--fetch" in sys.argv else None
+    folder = folder or Path(os.environ["COPPELIUS_CORPUS"])
     code = list(kernels(folder))
     words = from_bytes(b"".join(code))
     start = time.perf_counter()
