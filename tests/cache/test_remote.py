@@ -200,3 +200,38 @@ def test_a_password_is_not_printed(capsys):
     said = capsys.readouterr().err
     assert "secret" not in said
     assert "127.0.0.1:9/store" in said
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """An S3-compatible server on the loopback, one empty bucket, and its URL."""
+    reason = "an S3 server is no light package: pip install -e '.[test-s3]'"
+    threaded = pytest.importorskip("moto.server", reason=reason)
+    pytest.importorskip("s3fs", reason=reason)
+    import boto3
+
+    server = threaded.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    settings = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": "any",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    boto3.client("s3").create_bucket(Bucket="images")
+    yield "s3://images/store", server
+    server.stop()
+
+
+def test_a_bucket_keeps_and_gives_and_its_end_costs_a_warning(bucket, tmp_path, capsys):
+    url, server = bucket
+    fill(Store(tmp_path / "first", Remote(url, "read-write", seconds=20)))
+    assert found(Store(tmp_path / "second", Remote(url, seconds=20))) == CONTENTS
+    assert capsys.readouterr().err == ""
+    server.stop()
+    late = Store(tmp_path / "third", Remote(url, seconds=1))
+    assert found(late) is None
+    assert capsys.readouterr().err.count("going on without it") == 1
