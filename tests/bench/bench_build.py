@@ -61,7 +61,9 @@ def ninja_file(images: int) -> str:
         previous = f" out/{n - 1}.place" if n else ""
         lines.append(f"build out/{n}.place: step out/{n}.encode{previous}")
         ends += [f"out/{n}.check", f"out/{n}.place"]
-    return "\n".join([*lines, f"build out/arena: step {' '.join(ends)}", ""])
+    # thousands of names are too many for a command line
+    arena = "rule arena\n  command = xargs cat < $out.rsp > $out\n  rspfile = $out.rsp\n  rspfile_content = $in"
+    return "\n".join([*lines, arena, f"build out/arena: arena {' '.join(ends)}", ""])
 
 
 def run(command: list[str], folder: Path) -> float:
