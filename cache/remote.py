@@ -186,7 +186,10 @@ class Fsspec:
     def put(self, name: str, content: bytes) -> None:
         try:
             self._system.pipe_file(f"{self._root}/{name}", content)
-        except (PermissionError, NotImplementedError) as error:
+        except (
+            PermissionError,
+            NotImplementedError,
+        ) as error:  # fsspec's places raise the latter where they take nothing
             raise ReadOnly(str(error)) from error
 
 

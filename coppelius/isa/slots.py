@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypedDict, Unpack
@@ -42,7 +43,7 @@ class Access:
     shift: int = 0
 
 
-class Slot:
+class Slot(ABC):
     """What every operand can do; see the module's docstring."""
 
     name: str
@@ -53,17 +54,17 @@ class Slot:
     # field values when its text is absent; None: it is never absent
     absent: Values | None = None
 
+    @abstractmethod
     def render(self, columns: Columns) -> list[str]:
         """Its text for each instruction; empty where nvdisasm prints nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parse(self, text: str) -> Values | None:
         """Its fields from text; None if the text is no such operand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def accept(self, value: object) -> Values | None:
         """Its fields from an operand value; None if the value is no such operand."""
-        raise NotImplementedError
 
 
 def _flag(name: str, place: Bits | None) -> tuple[Field, ...]:
@@ -138,13 +139,13 @@ class Modified(Slot):
         )
         self._table: dict[int, str] = {}
 
+    @abstractmethod
     def bare(self, index: int) -> str:
         """The text of the unmodified operand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parse_bare(self, text: str) -> int | None:
         """Inverse of `bare`."""
-        raise NotImplementedError
 
     def _compose(self, key: tuple[int, int, int, int, int, int]) -> str:
         index, negate, absolute, half, reuse, tail = key
