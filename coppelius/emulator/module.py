@@ -204,7 +204,10 @@ def _one(kernel: Kernel, row: Parameter, value: Value, memory: Memory) -> bytes:
         fits = -(1 << 8 * row.size - 1) <= value < 1 << 8 * row.size
         data = (value % (1 << 8 * row.size)).to_bytes(row.size, "little") if fits else b""
     if len(data) != row.size:
-        raise Refusal(f"{kernel.name}: parameter {row.ordinal} has {row.size} bytes; {value!r} is not of that size")
+        given = (
+            f"an array's address has {len(data)}" if isinstance(value, np.ndarray) else f"{value!r} is not of that size"
+        )
+        raise Refusal(f"{kernel.name}: parameter {row.ordinal} has {row.size} bytes; {given}")
     return data
 
 

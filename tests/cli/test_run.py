@@ -136,6 +136,18 @@ def test_time_limit(outcome: Callable[..., Outcome]) -> None:
             (FAULTY / "threads.cubin", "--kernel", "all_write_one", "--block", "2048", "--param", "u64:0"),
             "at most 1024",
         ),
+        (
+            (
+                FAULTY / "threads.cubin",
+                "--kernel",
+                "some_leave_first",
+                "--param",
+                "zeros:u32[256]",
+                "--param",
+                "zeros:u32[99]",
+            ),
+            "parameter 1 has 4 bytes; an array's address has 8",
+        ),
         ((Path(__file__), "--kernel", "k"), "test_run.py: holds no cubin for sm_86"),
         ((CUDA / "relocatable" / "linkage.cubin", "--param", "zeros:s32[32]"), "link it first"),
     ],
