@@ -5,10 +5,11 @@ same for all.  A refusal or an error fails its own step; steps that do not read 
 """
 
 import errno
+import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from multiprocessing import get_start_method, parent_process, set_start_method
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import doit
 from doit.exceptions import TaskFailed
-from doit.task import clean_targets
+from doit.task import clean_targets, dict_to_task
 
 from cache.lock import die_with_parent
 from coppelius.isa.refusal import Refusal
@@ -33,9 +34,21 @@ USAGE = 2  # exit status of a run that could not start
 OBJECTIONS: dict[str, Callable[[Path, Step], list[str]]] = {}
 
 
+class Names(list[str]):
+    """Names of tasks in which doit finds one at once: it looks for the maker of every file of the arena."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names)
+        self.known = frozenset(self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.known or super().__contains__(name)
+
+
 @cache
 def project() -> Project:
     """This checkout, with the plan settings of doit's command line."""
+    gc.disable()  # tasks and records all stay; going through them again and again takes a third of a check
     overrides: dict[str, str] = doit.doit_cmd._CMDLINE_VARS or {}
     try:
         return Project(ROOT, overrides)
@@ -49,7 +62,7 @@ def default_tasks() -> list[str]:
     return [step.name for step in project().graph.steps.values() if step.stage.name == "arena"]
 
 
-def steps_of(stage: str, action: Action) -> Iterator[dict[str, Any]]:
+def steps_of(stage: str, action: Action) -> Iterator[Any]:
     """The doit tasks of one stage."""
     if doit.Globals.dep_manager is not None:
         adopt(doit.Globals.dep_manager, project(), OBJECTIONS)
@@ -57,7 +70,7 @@ def steps_of(stage: str, action: Action) -> Iterator[dict[str, Any]]:
         set_start_method("fork", force=True)  # doit's workers inherit the tasks
     for step in project().graph.steps.values():
         if step.stage.name == stage:
-            yield {
+            task = {
                 "basename": step.group,
                 **({"name": step.identity} if step.identity else {}),
                 "doc": step.stage.doc if step.identity is None else f"{step.identity}: {step.stage.doc}",
@@ -67,10 +80,21 @@ def steps_of(stage: str, action: Action) -> Iterator[dict[str, Any]]:
                 "targets": list(step.outputs),
                 "clean": [(clean_step, [step])],
             }
+            yield task if step.identity else _over_all(task)
+
+
+def _over_all(task: dict[str, Any]) -> Any:
+    """The task of a stage over all images, whose dependences are many."""
+    made = dict_to_task({"name": task.pop("basename"), **task})
+    made.task_dep = Names(made.task_dep)
+    return made
 
 
 def execute(step: Step, action: Action, task: Any) -> Any:
     """Runs an action and publishes what it gives."""
+    if not gc.isenabled():
+        gc.freeze()  # what is there stays
+        gc.enable()
     parent = parent_process()
     if parent is not None and parent.pid is not None:
         die_with_parent(parent.pid)
