@@ -1,5 +1,9 @@
-"""The product images at the model's shapes: sampled blocks within bounds and to the bit, whole ones by -m slow."""
+"""The product images at the model's shapes: whole within bounds, sampled blocks also to the bit, strictly, sanitized.
 
+`tests/bench/bench_whole.py` runs all of it, the slow parts too, and prints the errors beside their bounds.
+"""
+
+from collections.abc import Collection
 from typing import Any
 
 import harness
@@ -16,18 +20,25 @@ from coppelius.reference import bounds
 from coppelius.reference import half as halves
 from coppelius.reference.product import product as reference
 
-IDS = [product.identity for product in PRODUCTS]
+# one a layout for what takes a block or three; -m slow the rest
+SHORT = ("tiled-rr-m1024-n512-k512-add", "tiled-rc-m1024-n512-k512", "tiled-cc-m512-n512-k1024")
 SAMPLE = 3
-# the ordinary run takes each product in one format, in turn, and one product a layout to the bit; -m slow the rest
-SAMPLED = [
+MODEL_ROWS = 256
+
+
+def products(quick: Collection[str] = SHORT) -> list[Any]:
+    """Every product; those that `quick` does not name are slow."""
+    return [
+        pytest.param(product, id=product.identity, marks=[] if product.identity in quick else [pytest.mark.slow])
+        for product in PRODUCTS
+    ]
+
+
+# each whole shape in both formats: the ordinary run takes the formats in turn, -m slow the other one
+WHOLE = [
     pytest.param(product, half, id=f"{product.identity}-{half}", marks=[] if (n + m) % 2 == 0 else [pytest.mark.slow])
     for n, product in enumerate(PRODUCTS)
     for m, half in enumerate(harness.HALVES)
-]
-SHORT = ("tiled-rr-m1024-n512-k512-add", "tiled-rc-m1024-n512-k512", "tiled-cc-m512-n512-k1024")
-EXACT = [
-    pytest.param(product, id=product.identity, marks=[] if product.identity in SHORT else [pytest.mark.slow])
-    for product in PRODUCTS
 ]
 
 
@@ -56,35 +67,44 @@ def launched(product: Product, half: str, a: Any, b: Any, r: NDArray[np.float32]
     return harness.report(product.identity, half, c=(product.m, product.n), **given, **how)[0]["c"]
 
 
-@pytest.mark.parametrize(("product", "half"), SAMPLED)
+def added(product: Product, r: NDArray[np.float32], at: tuple[slice, slice]) -> NDArray[np.float32] | None:
+    """The residual's part."""
+    return r[at] if product.residual else None
+
+
+def modelled(product: Product, half: str, a: Any, b: Any, r: NDArray[np.float32], at: tuple[slice, slice]) -> Any:
+    """The same HMMAs in the same order, by numpy, of these rows and columns."""
+    rows, columns = at
+    return tiled_cases.exact(
+        np.ascontiguousarray(a[rows]), np.ascontiguousarray(b[:, columns]), half, added(product, r, at)
+    )
+
+
+def within_bounds(c: Any, product: Product, half: str, a: Any, b: Any, r: NDArray[np.float32], at: Any = None) -> None:
+    """These rows and columns of C, or all, against float64."""
+    rows, columns = at = at or (slice(None), slice(None))
+    wide = halves.from_bits(a[rows], half), halves.from_bits(b[:, columns], half)
+    for measured in bounds.product(c[at], reference(*wide, "rc", added(product, r, at)), product.k):
+        assert measured, f"{at}: {measured}"
+
+
+@pytest.mark.parametrize(("product", "half"), WHOLE)
+def test_the_whole_shape_is_within_bounds(product: Product, half: str) -> None:
+    a, b, r = tiled_cases.operands(product, half, seed=15)
+    within_bounds(launched(product, half, a, b, r, mma="fast"), product, half, a, b, r)
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+@pytest.mark.parametrize("product", products())
 def test_sampled_blocks_are_within_bounds_and_nothing_else_is_written(product: Product, half: str) -> None:
     a, b, r = tiled_cases.operands(product, half, seed=11)
     chosen = blocks_of(product, SAMPLE, seed=12)
     c = launched(product, half, a, b, r, blocks=chosen, mma="fast")
     outside = np.ones(c.shape, bool)
     for block in chosen:
-        rows, columns = place(product, block)
-        added = r[rows, columns] if product.residual else None
-        want = reference(halves.from_bits(a[rows], half), halves.from_bits(b[:, columns], half), "rc", added)
-        for measured in bounds.product(c[rows, columns], want, product.k):
-            assert measured, f"block {block}: {measured}"
-        outside[rows, columns] = False
+        within_bounds(c, product, half, a, b, r, place(product, block))
+        outside[place(product, block)] = False
     assert harness.untouched(np.ascontiguousarray(c[outside]))
-
-
-@pytest.mark.parametrize("product", EXACT)
-def test_a_block_is_exact_to_the_bit_and_within_bounds(product: Product) -> None:
-    half = harness.HALVES[PRODUCTS.index(product) % 2]
-    a, b, r = tiled_cases.operands(product, half, seed=13)
-    (block,) = blocks_of(product, 1, seed=14)
-    rows, columns = place(product, block)
-    c = launched(product, half, a, b, r, blocks=[block])[rows, columns]
-    added = r[rows, columns] if product.residual else None
-    composed = tiled_cases.exact(np.ascontiguousarray(a[rows]), np.ascontiguousarray(b[:, columns]), half, added)
-    assert np.array_equal(np.ascontiguousarray(c).view(np.uint32), composed.view(np.uint32))
-    want = reference(halves.from_bits(a[rows], half), halves.from_bits(b[:, columns], half), "rc", added)
-    for measured in bounds.product(c, want, product.k):
-        assert measured, str(measured)
 
 
 def test_fillers_stand_before_every_copy_that_follows_a_shared_access() -> None:
@@ -96,28 +116,27 @@ def test_fillers_stand_before_every_copy_that_follows_a_shared_access() -> None:
     assert not any(lacking.values()), lacking
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("half", harness.HALVES)
-@pytest.mark.parametrize("product", PRODUCTS, ids=IDS)
-def test_the_whole_shape_is_within_bounds(product: Product, half: str) -> None:
-    a, b, r = tiled_cases.operands(product, half, seed=15)
-    c = launched(product, half, a, b, r, mma="fast")
-    wide = halves.from_bits(a, half), halves.from_bits(b, half)
-    for measured in bounds.product(c, reference(*wide, "rc", r if product.residual else None), product.k):
-        assert measured, str(measured)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("product", PRODUCTS, ids=IDS)
-def test_sixteen_blocks_are_exact_and_strict(product: Product) -> None:
-    half = harness.HALVES[(PRODUCTS.index(product) + 1) % 2]
+@pytest.mark.parametrize("product", products())
+def test_sixteen_blocks_are_exact_and_the_schedule_honoured(product: Product, half: str) -> None:
+    """Strictly, under every sanitizer."""
     a, b, r = tiled_cases.operands(product, half, seed=16)
     chosen = blocks_of(product, 16, seed=17)
-    c = launched(product, half, a, b, r, blocks=chosen)
-    strict = launched(product, half, a, b, r, blocks=chosen, mode="strict")
+    c = launched(product, half, a, b, r, blocks=chosen, mode="strict")
     for block in chosen:
-        rows, columns = place(product, block)
-        added = r[rows, columns] if product.residual else None
-        want = tiled_cases.exact(np.ascontiguousarray(a[rows]), np.ascontiguousarray(b[:, columns]), half, added)
-        for got in (c, strict):
-            assert np.array_equal(np.ascontiguousarray(got[rows, columns]).view(np.uint32), want.view(np.uint32))
+        at = place(product, block)
+        measured = bounds.exact_bits(c[at], modelled(product, half, a, b, r, at))
+        assert measured, f"block {block}: {measured}"
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+@pytest.mark.parametrize("product", products(quick=()))
+def test_the_whole_shape_is_exact_to_the_bit_and_within_bounds(product: Product, half: str) -> None:
+    a, b, r = tiled_cases.operands(product, half, seed=18)
+    c = launched(product, half, a, b, r)
+    # rows of the model at a time: its fragments of all of C would take gigabytes
+    for first in range(0, product.m, MODEL_ROWS):
+        at = slice(first, first + MODEL_ROWS), slice(None)
+        measured = bounds.exact_bits(c[at], modelled(product, half, a, b, r, at))
+        assert measured, f"rows from {first}: {measured}"
+    within_bounds(c, product, half, a, b, r)
