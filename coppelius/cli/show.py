@@ -53,14 +53,17 @@ def _show_stats(identity: str, folder: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from coppelius.catalog import IMAGES, declaration
+    from coppelius.cli.sampling import sampled_accesses
     from coppelius.cli.stats import as_rows, statistics_of
     from coppelius.program.program import Program
 
     path = _built(folder, "encode")
     row = next(image for image in IMAGES if image.identity == identity)
-    made = statistics_of(Program.decode(path.read_bytes()), declaration(row))
+    material = path.read_bytes()
+    made = statistics_of(Program.decode(material), declaration(row), sampled_accesses(row, material))
     if as_json:
-        print_json(identity=identity, target=NATIVE, **asdict(made))
+        degrees = {"global_efficiency": made.global_efficiency, "conflict_degree": made.conflict_degree}
+        print_json(identity=identity, target=NATIVE, **asdict(made), **degrees)
     else:
         print_table(("figure", identity), as_rows(made))
 

@@ -1,4 +1,4 @@
-"""What an image asks of the machine, from its words and its declaration alone.
+"""What an image asks of the machine, from its words, its declaration, and the accesses of a sampled block.
 
 Bytes are a thread's along one path: guarded instructions count, a forward branch that may fall through
 does, and each loop runs once.  Warps are what an SM of compute capability 8.6 holds of such blocks, and
@@ -6,14 +6,18 @@ what would have to be smaller for more.  Cycles are modelled for one warp on tha
 take 32 and 400 cycles.
 
 A register bank has one read port, and registers alternate between two banks: an instruction that reads
-three registers of one bank waits for the third.  What a reuse flag kept is not read again.
+three registers of one bank waits for the third.  What a reuse flag kept is not read again.  Tensor instructions,
+which read about ten registers over several cycles, are not judged.
 
 The memory roofline is the time in which the card's memory moves those bytes for all lanes.  What share of it the
 schedule allows: the bytes that an SM's warps ask for in the modelled cycles of the path, loads taking 400 cycles,
 against the SM's part of the bandwidth.  From 1 on memory alone bounds the kernel; what caches save is not counted,
 nor SMs that a small grid leaves idle.
 
-Left out: bank conflicts of shared memory and how lanes' addresses join into sectors, which need addresses.
+Of each access to memory that the sampled block came to: sectors of global memory touched and needed; of shared memory
+its conflict degree, the cycles it takes for each that it needs (1: no conflict), the worst of any warp.
+
+Left out: accesses that the sampled block has no use for, tails of a count for one.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coppelius.check.resources import launch_registers, register_demand
-from coppelius.isa.form import FIXED
+from coppelius.emulator.traffic import Access
+from coppelius.isa.form import FIXED, TENSOR
 from coppelius.isa.latency import full_name, stem
 from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles, resident_warps
 from coppelius.program.program import Instruction, Program
@@ -35,7 +40,7 @@ SUB_CORES, MOST_WARPS, MOST_BLOCKS = 4, 48, 16
 # published: GeForce RTX 3090 (GA102 whitepaper): memory 936 GB/s, boost clock 1.695 GHz, 82 SMs
 MEMORY_BANDWIDTH, BOOST_CLOCK, SMS = 936e9, 1.695e9, 82
 SM_BYTES_A_CYCLE = MEMORY_BANDWIDTH / BOOST_CLOCK / SMS  # 6.73
-LANES = 32
+LANES, WORD_BYTES = 32, 16
 _BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 # mnemonic -> what it moves
 _TRAFFIC = {
@@ -48,11 +53,21 @@ _TRAFFIC = {
 
 
 @dataclass(frozen=True)
+class SharedAccess:
+    """One instruction's accesses to shared memory; degree 1: no bank is asked twice."""
+
+    offset: int
+    instruction: str
+    degree: float
+
+
+@dataclass(frozen=True)
 class Statistics:
     """`limit`: what keeps further warps away: registers, shared bytes, blocks or threads.
 
     occupancy: warps of those that an SM can hold.  roofline: the share of the memory's bandwidth that
-    the schedule can ask for (above 1: memory alone bounds it); None where nothing is moved.
+    the schedule can ask for (above 1: memory alone bounds it); None where nothing is moved.  sectors: touched,
+    and the fewest that would hold what was needed.  shared_accesses: offset, text and conflict degree of each.
     """
 
     instructions: int
@@ -66,9 +81,22 @@ class Statistics:
     bank_conflicts: int
     cycles: dict[int, int]
     roofline: float | None
+    sectors: tuple[int, int]
+    shared_accesses: tuple[SharedAccess, ...]
+
+    @property
+    def global_efficiency(self) -> float | None:
+        """Sectors touched over sectors needed; None where global memory is left alone."""
+        touched, needed = self.sectors
+        return touched / needed if needed else None
+
+    @property
+    def conflict_degree(self) -> float | None:
+        """The worst of any access to shared memory; None where it is left alone."""
+        return max((access.degree for access in self.shared_accesses), default=None)
 
 
-def statistics_of(program: Program, declaration: Mapping[str, Any]) -> Statistics:
+def statistics_of(program: Program, declaration: Mapping[str, Any], accesses: Sequence[Access] = ()) -> Statistics:
     """Everything at once; `declaration` as the catalogue gives it (registers None: the demand)."""
     rows = list(program)
     path = walk(program, rounds=1)
@@ -88,7 +116,19 @@ def statistics_of(program: Program, declaration: Mapping[str, Any]) -> Statistic
         bank_conflicts=bank_conflicts(rows),
         cycles={memory: modelled_cycles(program, path, memory=memory) for memory in MEMORY_CYCLES},
         roofline=roofline(program, path, warps, moved),
+        sectors=_sectors(accesses),
+        shared_accesses=tuple(
+            SharedAccess(WORD_BYTES * a.ordinal, full_name(rows[a.ordinal].encoding, rows[a.ordinal].values), a.worst)
+            for a in accesses
+            if a.space == "shared"
+        ),
     )
+
+
+def _sectors(accesses: Sequence[Access]) -> tuple[int, int]:
+    """(touched, needed) of global memory."""
+    found = [a for a in accesses if a.space == "global"]
+    return sum(a.taken for a in found), sum(a.fewest for a in found)
 
 
 def roofline(program: Program, path: Sequence[int], warps: int, moved: Mapping[str, int]) -> float | None:
@@ -154,7 +194,7 @@ def bank_conflicts(rows: Sequence[Instruction]) -> int:
                 kept[key] = value
         for touch in row.writes:
             kept = {key: value for key, value in kept.items() if touch.space != "R" or value != touch.number}
-        conflicts += max(map(len, read.values())) > 2
+        conflicts += row.encoding.pipe != TENSOR and max(map(len, read.values())) > 2
     return conflicts
 
 
@@ -179,7 +219,9 @@ def as_rows(statistics: Statistics) -> list[tuple[str, str]]:
         ("registers", f"{s.registers} (demand {s.demand})"),
         ("warps an SM", f"{s.warps} (limit: {s.limit})"),
         ("occupancy", f"{s.occupancy:.0%} of {MOST_WARPS} warps"),
+        ("global sectors touched over needed", _efficiency(s)),
         ("register bank conflicts", str(s.bank_conflicts)),
+        *_conflicts(s.shared_accesses),
         *((f"cycles of a warp, loads {memory}", str(cycles)) for memory, cycles in s.cycles.items()),
         ("memory roofline that the schedule allows", _share(s.roofline)),
     ]
@@ -189,3 +231,19 @@ def _share(roofline: float | None) -> str:
     if roofline is None:
         return "moves nothing"
     return f"{roofline:.0%}" if roofline <= 1 else f"100% (asks for {roofline:.1f} times what memory gives)"
+
+
+def _efficiency(s: Statistics) -> str:
+    if s.global_efficiency is None:
+        return "touches nothing"
+    touched, needed = s.sectors
+    return f"{s.global_efficiency:.2f} ({touched} for {needed})"
+
+
+def _conflicts(accesses: Sequence[SharedAccess]) -> list[tuple[str, str]]:
+    """A row for each kind of access without conflicts, then one for each access with one."""
+    calm = Counter(access.instruction for access in accesses if access.degree == 1)
+    rows = [(f"shared bank conflict degree, {name}", f"1 ({count} places)") for name, count in sorted(calm.items())]
+    worse = (a for a in accesses if a.degree != 1)
+    rows += [(f"shared bank conflict degree, {a.offset:#06x} {a.instruction}", f"{a.degree:.3g}") for a in worse]
+    return rows or [("shared bank conflict degree", "touches nothing")]

@@ -16,6 +16,7 @@
     initcheck   undefined values followed to where they decide something or get out;  undefined: through one
                 instruction;  shadow: beside memory
     racecheck   accesses to shared memory that nothing orders;  synccheck: barriers no program may count on
+    traffic     sectors and bank conflicts of each access to memory
     faults      Finding, Fault
 
 Limits: batches of blocks run one after another, so blocks that wait for each other in both directions

@@ -28,6 +28,7 @@ from coppelius.emulator.memory import Memory
 from coppelius.emulator.racecheck import RaceCheck
 from coppelius.emulator.strict import StrictEngine
 from coppelius.emulator.synccheck import SyncCheck
+from coppelius.emulator.traffic import Traffic
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table, sm86
 from coppelius.isa.targets.layout import DOUBLE_WORDS, Layout, layout_of
@@ -91,6 +92,7 @@ def launch(
     batch_threads: int = BATCH_THREADS,
     seconds: float | None = None,
     progress: Progress | None = None,
+    traffic: Traffic | None = None,
 ) -> Report:
     """Runs a kernel; `blocks` names linear indices to run alone at the real grid, `lines` each instruction's source.
 
@@ -98,7 +100,7 @@ def launch(
     sanitizers beside memcheck (None: `Defaults.checks`).  limit: steps a batch may take before it counts as
     endless, seconds: time the launch may take.  entry: the byte of `material` where the kernel begins, `sections`
     the names of the device functions that lie before it.  progress: told now and then of
-    (blocks done, blocks, steps of the batch that runs).
+    (blocks done, blocks, steps of the batch that runs).  traffic: counts the accesses to memory.
     """
     _refuse_unknown("mode", mode, MODES)
     _refuse_unknown("mma", mma, MMA)
@@ -129,6 +131,7 @@ def launch(
         shared_start=layout.reserved,
         uniform_registers=layout.urz,
     )
+    machine.traffic = traffic
     engine = (StrictEngine if mode == "strict" else Engine)(machine, program, limit)
     engine.seconds, engine.deadline = seconds, None if seconds is None else started + seconds
     batches, steps = _run(engine, machine, chosen, checks, progress)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from coppelius.emulator.operation import Operation
     from coppelius.emulator.racecheck import RaceCheck
     from coppelius.emulator.shadow import Shadow
+    from coppelius.emulator.traffic import Traffic
 
 Array = npt.NDArray[Any]
 Write = Callable[[Group, Array], None]
@@ -94,6 +95,8 @@ class Machine:
         self.shadow: Shadow | None = None
         # racecheck's memory of who touched what
         self.races: RaceCheck | None = None
+        # who counts sectors and bank conflicts
+        self.traffic: Traffic | None = None
         self.clock: Callable[[], int] = lambda: 0
         # strict mode takes the stores of LDGSTS here, to do them when the copy has been waited for
         self.defer: Callable[[Callable[[], None]], None] | None = None

@@ -31,7 +31,10 @@ def load(op: Operation, space: str, g: Group, address: Array, size: int) -> Part
     """The parts at each lane's address; `space` is global, shared, local or generic."""
     if space == "generic":
         return _load_generic(op, g, address, size)
-    return [unflatten(g, w) for w in _LOADERS[space](op, g, flatten(g, address), size)]
+    flat = flatten(g, address)
+    if op.machine.traffic is not None:
+        op.machine.traffic.note(op, space, g, flat, size)
+    return [unflatten(g, w) for w in _LOADERS[space](op, g, flat, size)]
 
 
 def store(op: Operation, space: str, g: Group, address: Array, size: int, parts: Sequence[Array]) -> None:
@@ -40,7 +43,10 @@ def store(op: Operation, space: str, g: Group, address: Array, size: int, parts:
         for name, lanes, local in by_space(g, address):
             store(op, name, lanes, local, size, parts)
         return
-    _STORERS[space](op, g, flatten(g, address), size, [flatten(g, p) for p in parts])
+    flat = flatten(g, address)
+    if op.machine.traffic is not None:
+        op.machine.traffic.note(op, space, g, flat, size)
+    _STORERS[space](op, g, flat, size, [flatten(g, p) for p in parts])
 
 
 def flatten(g: Group, value: Array) -> Array:

@@ -8,11 +8,11 @@ import pytest
 
 from coppelius.cli import stats
 from coppelius.cli.commands import run
+from coppelius.emulator.traffic import Access
 from coppelius.program.cycles import modelled_cycles
 from coppelius.program.listing import parse_listing
 from coppelius.program.program import Program
 
-FADD = bytes.fromhex("21720001020000000000000000e80f00")  # nvdisasm: FADD R0, R1, R2
 DECLARED: dict[str, Any] = {"registers": 40, "block_x": 256, "shared_bytes": 0}
 
 
@@ -54,6 +54,7 @@ def test_a_matrix_load_gives_a_lane_four_bytes_of_each_matrix() -> None:
         ("FFMA R0, R2, R4, RZ", 0),
         ("FADD R0, R2, R4", 0),
         ("STG.E.64 [R2.64], R4", 0),
+        ("HMMA.16816.F32 R0, R4, R8, R12", 0),
     ],
 )
 def test_three_registers_of_one_bank(line: str, conflicts: int) -> None:
@@ -156,12 +157,35 @@ def test_the_share_is_shown_with_what_is_asked_for_beyond_it(width: str, shown: 
     assert rows["memory roofline that the schedule allows"] == shown
 
 
+def test_each_shared_access_has_its_degree_and_global_ones_an_efficiency() -> None:
+    made = program("LDG.E R4, [R2.64]", "STS [R1], R4", "LDS.64 R6, [R1]", "LDS R5, [R1]", "STS [R1], R5", "EXIT")
+    accesses = [
+        Access("global", 0, "LDG", taken=12, fewest=8, worst=2.0),
+        Access("shared", 1, "STS", taken=4, fewest=4),
+        Access("shared", 2, "LDS", taken=10, fewest=2, worst=8.0),
+        Access("shared", 4, "STS", taken=4, fewest=4),
+    ]
+    figures = stats.statistics_of(made, DECLARED, accesses)
+    assert (figures.global_efficiency, figures.conflict_degree) == (1.5, 8.0)
+    rows = stats.as_rows(figures)
+    assert ("global sectors touched over needed", "1.50 (12 for 8)") in rows
+    assert [row for row in rows if row[0].startswith("shared bank")] == [
+        ("shared bank conflict degree, STS", "1 (2 places)"),
+        ("shared bank conflict degree, 0x0020 LDS.64", "8"),
+    ]
+    nothing = dict(stats.as_rows(stats.statistics_of(made, DECLARED)))
+    assert nothing["shared bank conflict degree"] == "touches nothing"
+    assert nothing["global sectors touched over needed"] == "touches nothing"
+
+
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout in which an image of one FADD was encoded."""
+    """A checkout in which `fill` is an image whose lanes store a word each, every other one."""
+    head = ("ULDC.64 UR4, c[0x0][0x118]", "S2R R0, SR_TID.X", "MOV R1, 0x8")
+    lines = (*head, "IMAD.WIDE.U32 R2, R0, R1, c[0x0][0x160]", "STG.E [R2.64], R0", "EXIT")
     for name in ("dodo.py", "coppelius/catalog.py", "build/sm86/fill/material.bin"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(FADD if name.endswith("bin") else b"")
+        (tmp_path / name).write_bytes(program(*lines).encode() if name.endswith("bin") else b"")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -172,11 +196,14 @@ def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().out
     rows = [line.split(maxsplit=1) for line in shown.splitlines()]
     assert ["figure", "fill"] in rows
-    assert ["instructions", "1 (fma 1)"] in rows
+    assert ["instructions", "6 (alu 1, control 1, memory 1, system 1, uniform 1, wide 1)"] in rows
     assert ["registers", "16 (demand 6)"] in rows
+    assert ["global", "sectors touched over needed  2.00 (128 for 64)"] in rows
     assert run(["show", "fill", "--stats", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert (made["identity"], made["instructions"], made["pipes"], made["warps"]) == ("fill", 1, {"fma": 1}, 48)
+    assert (made["identity"], made["instructions"], made["pipes"]["memory"], made["warps"]) == ("fill", 6, 1, 48)
+    assert (made["sectors"], made["global_efficiency"], made["conflict_degree"]) == ([128, 64], 2.0, None)
+    assert made["shared_accesses"] == []
 
 
 def test_the_command_refuses_what_is_not_encoded(built: Path, capsys: pytest.CaptureFixture[str]) -> None:

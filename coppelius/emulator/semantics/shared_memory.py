@@ -17,6 +17,7 @@ from coppelius.emulator.group import LANES, Group
 from coppelius.emulator.operation import Operation
 from coppelius.emulator.registry import Step, executes
 from coppelius.emulator.semantics.shared_access import access_size, address_of
+from coppelius.emulator.traffic import MATRIX_ROWS
 from coppelius.emulator.undefined import NONE
 
 Array = npt.NDArray[Any]
@@ -34,6 +35,8 @@ def ldsm(op: Operation) -> Step:
     def step(g: Group) -> None:
         rows = np.broadcast_to(address(g), (g.count, LANES))
         _check_rows(op, g, rows, count)
+        if op.machine.traffic is not None:
+            op.machine.traffic.note_rows(op, rows[:, : MATRIX_ROWS * count])
         found = []
         for j in range(count):
             if not transposed:
