@@ -13,9 +13,10 @@ from oracle import disassemble_kernel, find_tool
 
 from coppelius.arena.placement import place
 from coppelius.arena.release import Plan, Record, Release, make_release
+from coppelius.container.code_facts import facts_of
 from coppelius.container.cubin import read_cubin
 from coppelius.container.image import ReleasedImage, find_image, images_of
-from coppelius.container.writer import facts_of, symbol_name, write_cubin
+from coppelius.container.writer import symbol_name, write_cubin
 from coppelius.emulator.launch import launch
 from coppelius.emulator.memory import Memory
 from coppelius.emulator.parameters import pack_naturally
@@ -93,7 +94,8 @@ def test_our_reader_gives_back_what_was_written(target: str) -> None:
         assert kernel.max_threads == (64, 1, 1)
         assert kernel.barriers == 1
         assert [(p.offset, p.size) for p in kernel.parameters] == [(0, 8), (8, 8), (16, 4)]
-        assert (kernel.parameter_bytes, kernel.exits) == (20, facts_of(image).exits)
+        (facts,) = facts_of(target, [image.code], [image.identity])
+        assert (kernel.parameter_bytes, kernel.exits) == (20, facts.exits)
         assert len(kernel.exits) == 1
 
 
