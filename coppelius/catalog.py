@@ -21,6 +21,7 @@ from coppelius.isa.refusal import Refusal
 from coppelius.model import PARAMETERS
 from coppelius.products.admission import recorded, registers
 from coppelius.products.shape import PRODUCTS, Product
+from coppelius.products.tile import Tile
 
 PARAMETER_BASE = 0x160  # published: where SM86 code finds its parameters in constant bank 0
 PARAMETER_BYTES = 4096  # published: the most that a launch passes in that bank
@@ -207,8 +208,12 @@ def _row(identity: str, kernel: str, options: Mapping[str, int], registers: int 
 
 
 def _product_row(product: Product) -> Image:
-    """A tiled product with its recorded tile, which gives registers, block and shared bytes."""
-    tile = recorded(product)
+    """A tiled product with its recorded tile."""
+    return product_image(product, recorded(product))
+
+
+def product_image(product: Product, tile: Tile) -> Image:
+    """A tiled product with a tile, which gives registers, block and shared bytes."""
     a = (product.k, product.m) if product.a_columns else (product.m, product.k)
     b = (product.k, product.n) if product.b_columns else (product.n, product.k)
     options = {

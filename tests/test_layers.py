@@ -52,8 +52,10 @@ LAYERS = {
     "coppelius.emulator.module":     Layer(_c("program", "emulator", "container"), ("numpy",)),
     "coppelius.reference":           Layer((), ("numpy",), isa=()),
     "coppelius.container":           Layer(_c("program"), ("numpy", "elftools", "lz4", "zstandard")),
+    "coppelius.device":              Layer((), ("numpy", "cuda")),
     "coppelius.arena":               Layer(),
     "coppelius.model":               Layer(isa=()),
+    "coppelius.standard_output":     Layer(isa=()),
     # the tiled products alone know their geometry
     "coppelius.kernels.tiled":       Layer(_c("builder", "products.tile"), isa=_c("isa.operands", "isa.refusal")),
     "coppelius.catalog":             Layer(_c("arena.grid", "model", "products")),

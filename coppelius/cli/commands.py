@@ -4,6 +4,7 @@ Every expected error is a plain line on stderr, never a traceback: a refusal exi
 unreadable input with 2.  Anything else is a defect of this program and keeps its traceback.
 """
 
+import errno
 import importlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import click
 from coppelius.isa.refusal import Refusal
 
 REFUSED, UNUSABLE = 1, 2
+OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a file's; standard output speaks for itself
 _INTERRUPTED = 130  # published: what a shell reports for SIGINT
 
 
@@ -40,6 +42,7 @@ COMMANDS = {
     "cubin":    Row("cubin",    "cubin_command",    "A release as cubins, whole or of what launches name."),
     "kernels":  Row("kernels",  "kernels_command",  "What kernels a file holds, and what each needs.", False),
     "choices":  Row("choices",  "choices_command",  "The tiled products' candidates and recorded choices."),
+    "measure":  Row("measure",  "measure_command",  "Times the products' candidates on a card."),
     "affected": Row("affected", "affected_command", "What an edit of these files would rebuild."),
     "explain":  Row("explain",  "explain_command",  "Why an image's steps will run, or last ran."),
     "diff":     Row("diff",     "diff_command",     "An image at two stages, revisions or releases."),
@@ -123,7 +126,8 @@ def run(arguments: Sequence[str]) -> int:
     except Refusal as refusal:
         return _fail(str(refusal), getattr(refusal, "status", REFUSED))
     except OSError as error:
-        return _fail(f"{error.filename or 'input'}: {error.strerror or error}", UNUSABLE)
+        what = "output" if error.errno in OF_WRITING else "input"
+        return _fail(f"{error.filename or what}: {error.strerror or error}", UNUSABLE)
     except UnicodeDecodeError as error:
         return _fail(f"input is not text: {error}", UNUSABLE)
     except (click.Abort, KeyboardInterrupt):

@@ -66,7 +66,7 @@ def emulate_command(identity: str, half: str, mode: str, mma: str, blocks: int, 
     return 0 if good else REFUSED
 
 
-def _material(image: Image, half: str) -> tuple[bytes, list[str]]:
+def image_material(image: Image, half: str) -> tuple[bytes, list[str]]:
     """The encoded words, and the source line of each."""
     import json
 
@@ -110,7 +110,7 @@ def _launch(image: Image, trial: Trial, half: str, count: int, seed: int, **mode
     x, y, z = (grids.evaluate(entry, buffers.names) for entry in image.grid)
     total = x * y * z
     blocks = None if not 0 < count < total else sorted(random.choice(total, count, replace=False).tolist())
-    material, lines = _material(image, half)
+    material, lines = image_material(image, half)
     rows = [(p["kind"], p["type"], p["offset"]) for p in declaration(image)["parameters"]]
     report = launch(
         material,

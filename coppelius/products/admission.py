@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coppelius.isa.refusal import Refusal
-from coppelius.products.record import CHOICES, Choice
+from coppelius.products.record import CHOICES, MEASURED, MODELLED, RUNS, Choice, Runs
 from coppelius.products.shape import PRODUCTS, Product
 from coppelius.products.tile import CANDIDATES, K_STAGE, Tile
 
@@ -56,21 +56,23 @@ def objections(tile: Tile, product: Product) -> list[str]:
 def recorded(product: Product) -> Tile:
     """The product's recorded tile; for a choice that `admit` refuses, the smallest one, so that a row can be read."""
     try:
-        return _admitted(product, CHOICES)
+        return _admitted(product, CHOICES, RUNS)
     except Refusal:
         return CANDIDATES[3]
 
 
-def admit(choices: Mapping[str, Choice] = CHOICES, products: Sequence[Product] = PRODUCTS) -> dict[str, Tile]:
-    """Each product's tile; refuses by name a choice that is missing, unknown or does not serve."""
+def admit(
+    choices: Mapping[str, Choice] = CHOICES, products: Sequence[Product] = PRODUCTS, runs: Runs = RUNS
+) -> dict[str, Tile]:
+    """Each product's tile; refuses by name a choice that is missing, unknown, does not serve or rests on nothing."""
     known = {product.identity for product in products}
     for identity in choices:
         if identity not in known:
             raise Refusal(f"choice {identity!r}: no such product; remove it from the record")
-    return {product.identity: _admitted(product, choices) for product in products}
+    return {product.identity: _admitted(product, choices, runs) for product in products}
 
 
-def _admitted(product: Product, choices: Mapping[str, Choice]) -> Tile:
+def _admitted(product: Product, choices: Mapping[str, Choice], runs: Runs) -> Tile:
     name = f"product {product.identity!r}"
     choice = choices.get(product.identity)
     if choice is None:
@@ -82,4 +84,8 @@ def _admitted(product: Product, choices: Mapping[str, Choice]) -> Tile:
         raise Refusal(f"{name}: candidate {choice.candidate} ({tile}) does not serve: {'; '.join(against)}")
     if choice.microseconds <= 0 or not choice.card:
         raise Refusal(f"{name}: the choice rests on no figure; record microseconds and the card")
+    if choice.basis not in (MEASURED, MODELLED):
+        raise Refusal(f"{name}: its figure is {choice.basis!r}; it is {MEASURED} or {MODELLED}")
+    if choice.basis == MEASURED and (choice.card, choice.date) not in runs:
+        raise Refusal(f"{name}: measured on {choice.card}, {choice.date or 'no date'}; the record has no such run")
     return tile

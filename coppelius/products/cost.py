@@ -27,6 +27,8 @@ SETUP = 300  # assumed: cycles from a block's start to its first copy, and from 
 FILLERS, GROUP, BARRIER = 3, 1, 2  # instructions of a stage: fillers, LDGDEPBAR, DEPBAR and BAR
 PRODUCT_ISSUE = 8  # mined: the least stall between two HMMAs
 ROUND = 3  # instructions of a round: count, compare, branch
+TIE = 0.01  # chosen: times that differ by less are equal
+NEAR = 1.15  # chosen: a time within so much of its floor needs no reason
 
 
 @dataclass(frozen=True)
@@ -109,35 +111,48 @@ def stage_cycles(tile: Tile, layouts: str, card: Card, blocks: int) -> dict[str,
 
 @dataclass(frozen=True)
 class Estimate:
-    """microseconds: modelled; limit: what binds; floor: microseconds if all SMs did nothing but that, evenly.
+    """microseconds: modelled; limit: what binds; floors: microseconds by limit if all SMs did nothing but that, evenly.
 
-    fullest: blocks on the fullest SM; waves: blocks over what all SMs hold; stage: cycles of a stage by limit;
-    ends: the share of the time that is not stages.
+    average, fullest: blocks of an SM, and of the one that has most; waves: blocks over what all SMs hold; stage:
+    cycles of a stage by limit; ends: the share of the time that is not stages.
     """
 
     microseconds: float
     limit: str
-    floor: float
-    blocks: int
+    floors: Mapping[str, float]
+    average: float
     fullest: int
     waves: float
     stage: Mapping[str, float]
     ends: float
 
     @property
+    def floor(self) -> float:
+        """Microseconds at the limit that binds."""
+        return self.floors[self.limit]
+
+    @property
     def share(self) -> float:
         """Of the limit's floor in the time: 1 is at the limit."""
         return self.floor / self.microseconds
 
-    def reason(self, card: Card) -> str:
-        """Why the time is more than 15 % over its floor; nothing where it is not."""
-        if self.microseconds <= 1.15 * self.floor:
-            return ""
+    @property
+    def even(self) -> float:
+        """Microseconds if every SM had the average's blocks, without their ends."""
+        return self.microseconds * (1 - self.ends) * self.average / self.fullest
+
+    @property
+    def reason(self) -> str:
+        """What binds if not the tensor pipe, and why the time is over `NEAR` of its floor; nothing where neither is."""
         found = []
-        if (average := self.blocks / card.sms) * 1.05 < self.fullest:
-            found.append(f"{self.fullest} blocks on the fullest SM, {average:.2f} on average")
-        if self.ends > 0.05:
-            found.append(f"{self.ends:.0%} is first copies and writing C")
+        if self.limit != TENSOR:
+            found.append(f"{self.limit} binds, the pipe alone would take {self.floors[TENSOR]:.1f} us")
+        if self.microseconds > NEAR * self.floor:
+            if self.average * 1.05 < self.fullest:
+                blocks = "block" if self.fullest == 1 else "blocks"
+                found.append(f"{self.fullest} {blocks} on the fullest SM, {self.average:.2f} on average")
+            if self.ends > 0.05:
+                found.append(f"{self.ends:.0%} is first copies and writing C")
         return "; ".join(found)
 
 
@@ -153,14 +168,14 @@ def estimate(tile: Tile, product: Product, card: Card) -> Estimate:
     ends = sum(_ends(tile, product, card, count) for count in (together if resident == 1 else together[-1:]))
     stage = stage_cycles(tile, product.layouts, card, together[0])
     limit = max(stage, key=lambda name: stage[name])
-    floor = stage[limit] / together[0] * stages * blocks / card.sms
-    device = device_bytes(product) / card.device_bytes
-    if device > max(inner, floor):
-        limit, floor = DEVICE, device
+    floors = {name: cycles / together[0] * stages * blocks / card.sms for name, cycles in stage.items()}
+    floors[DEVICE] = device = device_bytes(product) / card.device_bytes
+    if device > max(inner, floors[limit]):
+        limit = DEVICE
     cycles = max(inner, device) + ends
     return Estimate(
-        cycles / card.megahertz, limit, floor / card.megahertz, blocks, fullest, blocks / (card.sms * resident), stage,
-        ends / cycles,
+        cycles / card.megahertz, limit, {name: floor / card.megahertz for name, floor in floors.items()},
+        blocks / card.sms, fullest, blocks / (card.sms * resident), stage, ends / cycles,
     )  # fmt: skip
 
 
@@ -176,10 +191,17 @@ def serving(product: Product) -> list[int]:
 
 
 def best(product: Product, card: Card = CARDS[0]) -> int:
-    """The candidate with the least modelled time; among those within a hundredth, the one that asks least of the cache.
+    """The candidate with the least modelled time."""
+    return quickest(
+        {number: estimate(CANDIDATES[number], product, card).microseconds for number in serving(product)}, product
+    )
 
-    What the second cache can give is the model's least certain figure.  Then the lower number.
+
+def quickest(times: Mapping[int, float], product: Product) -> int:
+    """The candidate with the least time; among those within `TIE`, the one that asks least of the second cache.
+
+    What that cache can give is the model's least certain figure, and what other kernels want, too.  Then the time, then
+    the lower number.
     """
-    times = {number: estimate(CANDIDATES[number], product, card).microseconds for number in serving(product)}
-    near = [number for number, time in times.items() if time <= 1.01 * min(times.values())]
+    near = [number for number, time in times.items() if time <= (1 + TIE) * min(times.values())]
     return min(near, key=lambda number: (cache_bytes(CANDIDATES[number], product), times[number], number))

@@ -1,12 +1,15 @@
 """The recorded choice of each tiled product: reviewed by hand, one line a product.
 
 A line says which candidate (`tile.CANDIDATES`), the microseconds it rests on, whether a card measured them or the
-model (`cost`) gave them, and for which card.  The step `choices` admits the whole record before any product is built.
-No card has measured these yet; `coppelius choices PRODUCT` shows what the other candidates would take.
+model (`cost`) gave them, on or for which card, and when a card did.  Each day of a card has its line in `RUNS`.  The
+step `choices` admits the whole record before any product is built.  No card has measured these yet: `coppelius
+choices PRODUCT` shows what the model says of the other candidates, `coppelius measure --record FILE` writes this file
+anew from a card's times.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 MEASURED, MODELLED = "measured", "modelled"
@@ -15,17 +18,34 @@ RTX_3090 = "GeForce RTX 3090"
 
 @dataclass(frozen=True)
 class Choice:
-    """`basis`: measured or modelled, on or for `card`."""
+    """`basis`: measured or modelled, on or for `card`; `date`: of a measurement, which `RUNS` tells more of."""
 
     candidate: int
     microseconds: float
     basis: str
     card: str
+    date: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One day of one card: its SMs, clocks of them and of memory, and the driver."""
+
+    sms: int
+    megahertz: int
+    memory_megahertz: int
+    driver: str
+
+
+Runs = Mapping[tuple[str, str], Run]
 
 
 # fmt: off
-CHOICES = {
-    # product                          candidate, microseconds, basis, card
+RUNS: Runs = {
+    # card, date: SMs, MHz, MHz of memory, driver
+}
+CHOICES: dict[str, Choice] = {
+    # product                          candidate, microseconds, basis, card; date of a measurement
     "tiled-rr-m1024-n1536-k512":        Choice(2,   25.7, MODELLED, RTX_3090),
     "tiled-rr-m1024-n512-k512-add":     Choice(4,   12.3, MODELLED, RTX_3090),
     "tiled-rr-m1024-n1408-k512":        Choice(2,   25.7, MODELLED, RTX_3090),

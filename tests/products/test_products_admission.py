@@ -9,7 +9,7 @@ from coppelius import catalog
 from coppelius.isa.refusal import Refusal
 from coppelius.products import admission
 from coppelius.products.admission import admit, objections, recorded, registers
-from coppelius.products.record import CHOICES, Choice
+from coppelius.products.record import CHOICES, Choice, Run
 from coppelius.products.shape import PRODUCTS, Product
 from coppelius.products.tile import CANDIDATES, Tile
 
@@ -41,6 +41,8 @@ BAD_RECORDS = [
     ({FIRST.identity: Choice(-1, 1.0, "modelled", "x")}, "unknown candidate -1"),
     ({FIRST.identity: Choice(3, 0.0, "modelled", "x")},  "rests on no figure"),
     ({FIRST.identity: Choice(3, 1.0, "modelled", "")},   "rests on no figure"),
+    ({FIRST.identity: Choice(3, 1.0, "guessed", "x")},   "its figure is 'guessed'; it is measured or modelled"),
+    ({FIRST.identity: Choice(3, 1.0, "measured", "x")},  "measured on x, no date; the record has no such run"),
 ]
 # fmt: on
 
@@ -79,6 +81,16 @@ def test_a_choice_that_does_not_serve_is_refused_with_its_reason() -> None:
 def test_a_choice_of_no_product_is_refused() -> None:
     with pytest.raises(Refusal, match=r"^choice 'tiled-rr-m1-n1-k1': no such product"):
         admit(CHOICES | {"tiled-rr-m1-n1-k1": Choice(3, 1.0, "modelled", "x")})
+
+
+def test_a_measured_choice_rests_on_its_run() -> None:
+    record = CHOICES | {FIRST.identity: Choice(3, 20.0, "measured", "a card", "2026-12-01")}
+    assert (
+        admit(record, runs={("a card", "2026-12-01"): Run(82, 1695, 9751, "580.65.06")})[FIRST.identity]
+        == CANDIDATES[3]
+    )
+    with pytest.raises(Refusal, match=r"measured on a card, 2026-12-01; the record has no such run"):
+        admit(record, runs={("a card", "2026-12-02"): Run(82, 1695, 9751, "580.65.06")})
 
 
 def test_a_refused_choice_leaves_the_catalogue_readable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 from coppelius import catalog
 from coppelius.isa.refusal import Refusal
 from coppelius.products import admission
+from coppelius.products.record import RUNS
 from coppelius.products.shape import PRODUCTS
 from tasks.choices import choices
 from tasks.graph import Graph, build_graph
@@ -24,13 +25,13 @@ def graph_of_products() -> Graph:
 def test_a_record_that_holds_is_admitted_in_the_same_words_whatever_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     before = choices([], {})
     record = admission.CHOICES | {ONE: replace(admission.CHOICES[ONE], candidate=3)}
-    monkeypatch.setattr(admission.admit, "__defaults__", (record, PRODUCTS))
+    monkeypatch.setattr(admission.admit, "__defaults__", (record, PRODUCTS, RUNS))
     assert choices([], {}) == before
 
 
 def test_a_record_that_does_not_hold_refuses_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     record = {name: choice for name, choice in admission.CHOICES.items() if name != ONE}
-    monkeypatch.setattr(admission.admit, "__defaults__", (record, PRODUCTS))
+    monkeypatch.setattr(admission.admit, "__defaults__", (record, PRODUCTS, RUNS))
     with pytest.raises(Refusal, match=f"^product '{ONE}': no recorded choice"):
         choices([], {})
 
