@@ -7,7 +7,8 @@ A round is one turn of the ring, so that every stage's shared addresses are fixe
     step 1   products of step 1; LDSMs of the next stage's step 0; copies of the stage a ring ahead into stage s
 
 The barrier says both that the next stage is there for all and that nobody reads this one any more: its last LDSMs stand
-before the barrier, its new copies after.  So S stages are S - 1 to S stages of copies in flight, one barrier each.
+before the barrier, its new copies after.  So of S stages S - 2 are on their way as a wait ends and S - 1 after the new
+copies, one barrier a stage.
 
 The last round copies nothing and its last stage loads no further step; both stand under one predicate.  Products come
 8 cycles apart and what else there is goes one at a time between them, so that the tensor pipe never waits for issue.

@@ -8,7 +8,8 @@ Each source becomes PTX once (nvcc) and is assembled four ways, because each exe
     newer    ptxas -O3 of the newest toolkit found: another scheduler, other container records
 
 Beside those: `relocatable/`, a cubin that a linker still has to join; `modules/`, code addresses in tables, one source
-alone and two that nvlink joins; `images/`, the device images in plain CUDA; `faulty/`, kernels with one fault each;
+alone and two that nvlink joins; `images/`, the device images in plain CUDA; `products/`, tiled products in plain CUDA;
+`faulty/`, kernels with one fault each;
 `fatbins/`, one source for two architectures and as PTX, plain and compressed in both ways.
 
 Run `python tests/data/cuda/build.py` where nvcc is found (PATH or NVCC); the cubins are kept in git, so
@@ -95,8 +96,8 @@ def build_modules(nvcc: Path) -> None:
 
 def build_images(nvcc: Path) -> None:
     """The device images' algorithms in plain CUDA, by nvcc -O3 alone: what our images are compared with."""
-    folder = HERE / "images"
-    for source in sorted(folder.glob("*.cu")):
+    for source in sorted([*(HERE / "images").glob("*.cu"), *(HERE / "products").glob("*.cu")]):
+        folder = source.parent
         command = [nvcc, "-O3", "-cubin", "-arch=sm_86", "-o", source.with_suffix(".cubin"), source.name]
         subprocess.run(command, cwd=folder, check=True)
 
