@@ -11,19 +11,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from coppelius.builder.assemble import Assembled, assemble
-from coppelius.builder.draft import Draft, Source
+from coppelius.builder.draft import Draft, Loop, Source
 from coppelius.builder.flow import Liveness
 from coppelius.builder.kernel import Kernel
+from coppelius.builder.loops import LaidOut, lay_out, lay_out_all, own_registers
+from coppelius.builder.registers import Virtual
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table
+from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles
 from coppelius.program.flow import Block
 from coppelius.program.listing import listing_text
 from coppelius.program.program import Instruction, Program
+from coppelius.program.stages import Stages, in_turn
 from coppelius.schedule.compaction import compact_stalls
-from coppelius.schedule.operation import operation_of
+from coppelius.schedule.operation import SPACES, operation_of
+from coppelius.schedule.pipeline import Body, candidates
 from coppelius.schedule.pressure import Budget
 from coppelius.schedule.reorder import ordered
 from coppelius.schedule.schedule import is_quicker, schedule
@@ -58,29 +63,103 @@ def emit(
     function = _load(kernel)
     k = Kernel({p["name"]: (p["kind"], p["type"], p["offset"]) for p in parameters}, block_x=block_x)
     function(k, **options)
-    budget = 253 if registers is None else registers - RESERVED_REGISTERS
-    movable = reorder and bool(k.draft.items)  # an empty kernel is refused where it is assembled
-    moved = ordered_draft(k.draft, budget if registers is not None else None) if movable else None
-    built = assemble(k.draft, k.table, registers=budget)
-    program, origin = schedule(built.program, built.pins, reorder=reorder)
-    if moved is not None:
-        built, program, origin = _quicker((built, program, origin), moved, k.table, budget)
+    built, program, origin = scheduled(_laid_out(k, registers, reorder), k.table, registers, reorder)
     pinned = frozenset(i for i, old in enumerate(origin) if "stall" in built.pins[old])
     program = compact_stalls(program, pinned=pinned)
     return Emitted(listing_text(program), _line_table([built.sources[i] for i in origin]))
 
 
-_Scheduled = tuple[Assembled, Program, list[int]]
+class Scheduled(NamedTuple):
+    """A kernel under control words; `origin`: each instruction's ordinal in what was built."""
+
+    built: Assembled
+    program: Program
+    origin: list[int]
 
 
-def _quicker(own: _Scheduled, draft: Draft, table: Table, registers: int) -> _Scheduled:
+def _laid_out(k: Kernel, registers: int | None, reorder: bool) -> Draft:
+    """Each loop in the stages that the cycle model finds quickest, the others as they are written meanwhile."""
+    draft = k.draft
+    while draft.loops:
+        alone = lay_out_all(draft, k.table, but=0)
+        own = own_registers(alone, alone.loops[0], k.table)
+        stages = best_stages(alone, own, k.table, registers, reorder)
+        draft = lay_out(draft, draft.loops[0], stages, k.table, own).draft
+    return draft
+
+
+def best_stages(draft: Draft, own: Sequence[Virtual], table: Table, registers: int | None, reorder: bool) -> Stages:
+    """The stages in which the draft's one loop is quickest; if the kernel asks for none, not slower than as written.
+
+    Refused by the loop's name where the stages that the kernel asks for do not fit.
+    """
+    loop = draft.loops[0]
+    where = f"{loop.source.file}:{loop.source.line}: loop {loop.name}: "
+    base: list[int] = []
+    best: tuple[float, Stages] | None = None
+    reason = "no interval was found"
+    try:
+        asked = candidates(body_of(draft, own), loop.stages, loop.marks)
+    except Refusal as refusal:
+        raise Refusal(f"{where}{refusal}") from None
+    forced = loop.stages is not None or bool(loop.marks)
+    for stages in dict.fromkeys((in_turn(loop.end - loop.first), *asked)):
+        laid = lay_out(draft, loop, stages, table, own)
+        try:
+            done = scheduled(laid.draft, table, registers, reorder)
+        except Refusal as refusal:
+            reason = str(refusal)
+            continue
+        cycles = path_cycles(done, laid, loop)
+        base = base or cycles
+        shares = [now / was for now, was in zip(cycles, base, strict=True)]
+        if stages in asked and (forced or max(shares) <= 1) and (best is None or sum(shares) < best[0]):
+            best = sum(shares), stages
+    if best is None:
+        raise Refusal(f"{where}{reason}")
+    return best[1]
+
+
+def body_of(draft: Draft, own: Sequence[Virtual]) -> Body:
+    """The body of a draft's one loop; `own`: the registers of one iteration."""
+    loop = draft.loops[0]
+    items = draft.items[loop.first : loop.end]
+    rows = [Instruction(item.encoding, tuple(item.values)) for item in items]
+    keys = frozenset(SPACES[v.space] + v.first + lane for v in own for lane in range(v.width))
+    return Body(rows, [item.pins for item in items], keys, loop.apart)
+
+
+def path_cycles(done: Scheduled, laid: LaidOut, loop: Loop) -> list[int]:
+    """Modelled cycles of the counts that a loop is judged by, at either memory figure."""
+    found = []
+    for count in [loop.count] if isinstance(loop.count, int) else [loop.often, 4 * loop.often]:
+        spans = laid.path(count)
+        trace = [i for first, end in spans for i, old in enumerate(done.origin) if first <= old < end]
+        found += [modelled_cycles(done.program, trace, memory=memory) for memory in MEMORY_CYCLES]
+    return found
+
+
+def scheduled(draft: Draft, table: Table, registers: int | None, reorder: bool) -> Scheduled:
+    """Registers placed and control words assigned; in the quicker order, where instructions may move."""
+    budget = 253 if registers is None else registers - RESERVED_REGISTERS
+    movable = reorder and bool(draft.items)  # an empty kernel is refused where it is assembled
+    moved = ordered_draft(draft, budget if registers is not None else None) if movable else None
+    own = Draft([replace(item, values=list(item.values)) for item in draft.items], draft.labels, draft.names)
+    built = assemble(own, table, registers=budget)
+    program, origin = schedule(built.program, built.pins, reorder=reorder)
+    if moved is None:
+        return Scheduled(built, program, origin)
+    return _quicker(Scheduled(built, program, origin), moved, table, budget)
+
+
+def _quicker(own: Scheduled, draft: Draft, table: Table, registers: int) -> Scheduled:
     """The kernel's own order, or the draft's where it has places for its registers and the model finds it quicker."""
     try:
         built = assemble(draft, table, registers=registers)
     except Refusal:
         return own
     program, origin = schedule(built.program, built.pins, reorder=True)
-    return (built, program, origin) if is_quicker(program, own[1]) else own
+    return Scheduled(built, program, origin) if is_quicker(program, own.program) else own
 
 
 def ordered_draft(draft: Draft, registers: int | None) -> Draft:

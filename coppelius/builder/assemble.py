@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from coppelius.builder.allocation import allocate
 from coppelius.builder.draft import Draft, Source
+from coppelius.builder.loops import lay_out_all
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table
 from coppelius.program.program import Instruction, Program, branch_to
@@ -22,9 +23,13 @@ class Assembled:
 
 
 def assemble(draft: Draft, table: Table, *, registers: int) -> Assembled:
-    """Allocate within `registers` general registers, resolve labels; refuses an empty kernel."""
+    """Allocate within `registers` general registers, resolve labels; refuses an empty kernel.
+
+    Loops that are not laid out yet run as they are written.
+    """
     if not draft.items:
         raise Refusal("the kernel emits no instruction")
+    draft = lay_out_all(draft, table)
     allocate(draft, registers=registers)
     rows = []
     for ordinal, item in enumerate(draft.items):

@@ -5,6 +5,7 @@
     with k.when(p): ...               guards what is emitted inside
     with k.region("mean"): ...        names the place in messages
     k.FADD(d, a, b, stall=6)          pins a control field; the checkers judge it like any other
+    with k.loop("rows", count): ...   a body so many times, iterations overlapped where that pays (`loops`)
 
 Registers are allocated by lifetime after the whole kernel is built; a pinned one stays where it is put.
 Every instruction remembers the innermost kernel file and line that caused it.
@@ -14,16 +15,18 @@ Left out: the language has no bindless constants and no calls; write those as li
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from coppelius.builder.draft import PIN_FIELDS, Draft, Item, Source
+from coppelius.builder.draft import PIN_FIELDS, Draft, Item, Loop, Source
 from coppelius.builder.registers import UniformVector, Vector
 from coppelius.builder.select import select
 from coppelius.isa.control import Control
+from coppelius.isa.form import CONTROL
 from coppelius.isa.operands import PT, UP, UR, Constant, P, R
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table, sm86
@@ -70,6 +73,7 @@ class Emitter:
         self._guard: P | UP = PT
         self._regions: list[str] = []
         self._labels = 0
+        self._marks: list[tuple[int, int]] | None = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if not name[:1].isupper():
@@ -117,7 +121,7 @@ class Emitter:
 
     def _source(self) -> Source:
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        while frame.f_back is not None and frame.f_code.co_filename.startswith((_HERE, contextlib.__file__)):
             frame = frame.f_back
         path = Path(frame.f_code.co_filename)
         file = str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else path.name
@@ -180,3 +184,53 @@ class Emitter:
             yield
         finally:
             self._regions.pop()
+
+    @contextmanager
+    def loop(
+        self,
+        name: str,
+        count: R | int,
+        *,
+        least: int = 0,
+        stages: int | None = None,
+        apart: Sequence[str] = (),
+        often: int = 8,
+    ) -> Iterator[None]:
+        """The instructions inside, `count` times; counter and branches are written where the loop is laid out.
+
+        least: iterations that there surely are.  stages: how many are to be under way at once, refused where they do
+        not fit; None: as many as pay and fit.  apart: spaces ("global", "shared", "local") in which no iteration
+        touches what another writes.  often: the count that orders are judged by.
+        """
+        source, draft = self._source(), self.draft
+        place = f"{source.file}:{source.line}: loop {name}"
+        if self._marks is not None:
+            raise Refusal(f"{place} stands in another; loops do not nest")
+        if self._guard is not PT:
+            raise Refusal(f"{place} stands under a guard; branch around it")
+        first, labels, self._marks = len(draft.items), set(draft.labels), []
+        try:
+            yield
+        finally:
+            marks, self._marks = self._marks, None
+        body = draft.items[first:]
+        jumps = [item.encoding.mnemonic for item in body if item.encoding.pipe == CONTROL or item.target is not None]
+        if jumps or set(draft.labels) - labels:
+            raise Refusal(f"{place}: {', '.join(jumps) or 'a label'} in its body; it takes straight code")
+        if not body:
+            raise Refusal(f"{place} is empty")
+        if isinstance(count, int) and count < least:
+            raise Refusal(f"{place}: {count} iterations are not {least} or more")
+        stage = [0 if not marks else -1] * len(body)
+        for at, number in marks:
+            stage[at - first :] = [number] * (len(body) - (at - first))
+        if min(stage) < 0:
+            raise Refusal(f"{place}: {body[stage.index(-1)].encoding.mnemonic} stands before the first stage")
+        own = tuple(stage) if marks else ()
+        draft.loops.append(Loop(name, first, len(draft.items), count, source, least, stages, own, tuple(apart), often))
+
+    def stage(self, number: int) -> None:
+        """What follows in a loop's body belongs to that stage: so many phases after the iteration's first."""
+        if self._marks is None:
+            raise Refusal(f"stage {number} stands outside of a loop")
+        self._marks.append((len(self.draft.items), number))

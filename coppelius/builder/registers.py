@@ -79,6 +79,10 @@ class Names:
             return UniformVector(first, width=width) if width > 1 else UR(first)
         return P(first) if space == "P" else UP(first)
 
+    def copy(self) -> Names:
+        """The same names, to which others may be added."""
+        return Names(list(self.virtuals), dict(self._next))
+
     def owner(self, space: str, index: int) -> Virtual | None:
         """The named register that a virtual index belongs to."""
         for virtual in self.virtuals:

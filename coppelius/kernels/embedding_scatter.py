@@ -6,8 +6,8 @@ lane that name the block's token.  The next position is the least over the warp 
 (REDUX); if the first is not b, the block leaves.  So nothing is shared, and every addition has its order.
 
 A row is 128 threads of four columns.  The other twelve warps leave at once: to search the list costs a warp
-as much as its part of the row.  Five rows are in flight while the next position is sought, for a token
-that a text repeats costs one addition a row in any case, and should not cost a memory's latency.
+as much as its part of the row.  The rows are a pipelined loop: while one loads, the next positions are sought, up
+to five rows in flight, for a token that a text repeats should cost a search a row, and not a memory's latency.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 from coppelius.builder.kernel import Kernel
 from coppelius.builder.registers import Vector
-from coppelius.isa.operands import PT, RZ, P, R
+from coppelius.isa.operands import RZ, P, R
 from coppelius.isa.refusal import Refusal
 
 POSITIONS = 1024
 LANES = 4
 CHUNK = 32 * LANES  # positions of one load of a warp
 AHEAD = 5  # rows in flight
+OFTEN = 5  # rows of a token, in a text of 1,024 tokens of which 200 are in use
 _DISTANCE = 6  # comparisons between one and its use: a guard waits for 13 cycles
 
 
@@ -32,13 +33,6 @@ class Search(NamedTuple):
     k: Kernel
     mask: R
     lane: R
-
-
-class Row(NamedTuple):
-    """A row on its way, if there is one."""
-
-    values: Vector
-    there: P
 
 
 def embedding_scatter(k: Kernel, *, vocabulary: int, width: int, rows: int) -> None:
@@ -57,16 +51,14 @@ def embedding_scatter(k: Kernel, *, vocabulary: int, width: int, rows: int) -> N
         search = Search(k, _matches(k, list_pointer, token), lane)
         k.exit_when(k.compare("unknown", "GE", token, vocabulary))
     with k.region("rows"):
-        first = _next(search)
+        first = k.register("first")
+        _next(search, first)
         k.exit_when(k.compare("later", "NE", first, position))
         columns = k.element("columns", "drows", thread, 4 * LANES)
         table_row = k.element("table.row", "dtable", token, 4 * width)
         table = k.offset_pointer("table", table_row, thread, 4 * LANES)
         total = k.LDG_E_128("total", k.at(table))
-        waiting = [Row(k.vector(f"row{at}", LANES), k.predicate(f"there{at}")) for at in range(AHEAD)]
-        for at, row in enumerate(waiting):
-            _fetch(search, row, columns, first if at == 0 else _next(search), width)
-        _add(search, total, waiting, columns, width)
+        _add(search, total, first, columns, width)
         k.STG_E_128(k.at(table), total)
     k.finish()
 
@@ -85,7 +77,7 @@ def _matches(k: Kernel, pointer: Vector, token: R) -> R:
     return mask
 
 
-def _next(search: Search) -> R:
+def _next(search: Search, position: R) -> None:
     """The next position, taken off the mask; none is a number above all positions."""
     k, mask, lane = search
     rest = k.IADD3("rest", RZ, -mask, RZ)
@@ -96,31 +88,18 @@ def _next(search: Search) -> R:
     own = k.IMAD("own", bit, CHUNK // LANES, lane)
     k.IMAD(own, inner, 1 - CHUNK // LANES, own)
     least = k.REDUX_MIN("least", own)
-    position: R = k.MOV("next", least)
+    k.MOV(position, least)
     k.LOP3_LUT(mask, mask, lowest, RZ, 0x3C, guard=k.compare("taken", "EQ", own, position))
-    return position
 
 
-def _fetch(search: Search, row: Row, columns: Vector, position: R, width: int) -> None:
-    """Starts the load of that position's row, if there is one."""
+def _add(search: Search, total: Vector, position: R, columns: Vector, width: int) -> None:
+    """Adds the rows in order, the first one's position known; while a row loads, the next positions are sought."""
     k = search.k
-    k.ISETP_LT_U32_AND(row.there, PT, position, POSITIONS)
-    pointer = k.offset_pointer("row.pointer", columns, position, 4 * width)
-    k.LDG_E_128(row.values, k.at(pointer), guard=row.there)
-
-
-def _add(search: Search, total: Vector, waiting: list[Row], columns: Vector, width: int) -> None:
-    """Adds the rows in order, each place filled again with the position that follows all others."""
-    k = search.k
-    again, done = k.label("again"), k.label("done")
-    k.place(again)
-    for at, row in enumerate(waiting):
-        if at:
-            k.BRA(done, guard=~row.there)
-        # guarded like the load, so that the row's registers are free before it
-        with k.when(row.there):
-            for lane in range(LANES):
-                k.FADD(total[lane], total[lane], row.values[lane])
-        _fetch(search, row, columns, _next(search), width)
-    k.BRA(again, guard=waiting[0].there)
-    k.place(done)
+    # `first` is off the mask
+    others = k.REDUX_SUM("others", k.POPC("own.others", search.mask))
+    count = k.IADD3("rows", k.MOV("others.all", others), 1, RZ)
+    with k.loop("rows", count, least=1, stages=AHEAD, often=OFTEN):
+        row = k.LDG_E_128("row", k.at(k.offset_pointer("row.pointer", columns, position, 4 * width)))
+        _next(search, position)
+        for lane in range(LANES):
+            k.FADD(total[lane], total[lane], row[lane])

@@ -8,8 +8,7 @@ Blocks keep their places and a block's last branch stays last, so that targets s
 
 Classical list scheduling, once for each of the cycle model's memory figures; a block takes the order that the
 estimate likes best, its own included.  With placed registers their number cannot change; before they are placed, a
-`Budget` bounds how many are live at once.  Software-pipelined loops are another way to get an order, and would enter
-here as one more candidate.
+`Budget` bounds how many are live at once.
 """
 
 from __future__ import annotations
@@ -105,13 +104,13 @@ class Blocks:
         budget: Budget | None,
     ) -> None:
         self.rows, self.operations, self.budget = rows, operations, budget
-        self.results = {memory: self._results(memory) for memory in MEMORY_CYCLES}
+        self.results = {memory: self.results_at(memory) for memory in MEMORY_CYCLES}
         self.access = [access_of(row, pin) for row, pin in zip(rows, pins, strict=True)]
         self.operands = [
             operand_cycles(r.encoding, r.values) if op.late else 0 for r, op in zip(rows, operations, strict=True)
         ]
 
-    def _results(self, memory: int) -> list[int]:
+    def results_at(self, memory: int) -> list[int]:
         """Cycles until each variable-latency result, 0 for the others."""
         pairs = zip(self.rows, self.operations, strict=True)
         return [result_cycles(r.encoding, r.values, memory) if op.results else 0 for r, op in pairs]
@@ -122,7 +121,7 @@ class Blocks:
         if len(original) < 3 or any(self.operations[i].kind in _POSITIONS for i in original):
             return original
         orders = [original]
-        graphs = {memory: self._graph(block, self.results[memory]) for memory in MEMORY_CYCLES}
+        graphs = {memory: self.graph(block, self.results[memory]) for memory in MEMORY_CYCLES}
         orders += [self._listed(block, graph) for graph in graphs.values()]
         base = [self._length(block, graph, original) for graph in graphs.values()]
 
@@ -143,7 +142,7 @@ class Blocks:
         pressure = Pressure(self.operations, block, self.budget)
         return max(pressure.issue(i) for i in order)
 
-    def _graph(self, block: Block, results: Sequence[int]) -> Graph:
+    def graph(self, block: Block, results: Sequence[int]) -> Graph:
         """Dependences with their cycles; the last instruction of a block that ends in a branch follows all."""
         after: list[dict[int, int]] = []
         writers: dict[int, list[int]] = {}
