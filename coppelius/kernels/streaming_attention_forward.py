@@ -11,7 +11,10 @@ The difference is taken before the product: it is exact for near scores however 
 exponent rounds above 0.  Masked scores of the diagonal's tile become minus infinity before the maximum.
 While a tile's scores are computed its values are on their way, and the next tile's keys while it is summed.
 
-Left out: values must be finite, for what the mask makes 0 still multiplies the values of the diagonal's tile.
+A masked score has no effect, whatever Q K^T gives there.
+
+Left out: a NaN or infinity in row k of V also reaches rows of out before k, those of its aligned 64: the mask's 0
+still multiplies it.  Tiles past the diagonal's may hold anything.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ depth come for the next tile as soon as their products have read them (the last 
 again); the transposed rows, for which there are no registers that long, are asked for before the products
 that precede their own.  Masked ones of the diagonal's tile become 0.
 
-Left out: queries and dout must be finite, for a 0 still multiplies those of the diagonal's tile.
+Left out: a NaN or infinity in row q of Q (of dout) also reaches rows of dK (of dV) after q, those of its aligned 32:
+the mask's 0 still multiplies it.  Tiles before the diagonal's may hold anything.
 """
 
 from __future__ import annotations

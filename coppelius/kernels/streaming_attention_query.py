@@ -5,7 +5,8 @@ Of each tile three fragments are on their way before they are needed: the keys a
 values along the depth, and the keys' transposed rows.  Each comes again for the next tile as soon as its
 product has read it.  Masked gradients of the diagonal's tile become 0, whatever their scores hold.
 
-Left out: keys must be finite, for a gradient of 0 still multiplies the keys of the diagonal's tile.
+Left out: a NaN or infinity in row k of K also reaches rows of dQ before k, those of its aligned 32: the mask's 0 still
+multiplies it.  One in V does not, and tiles past the diagonal's may hold anything.
 """
 
 from __future__ import annotations

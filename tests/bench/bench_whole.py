@@ -1,14 +1,15 @@
 """The products and attention at the model's shapes: every proof that takes minutes, and the errors beside their bounds.
 
-    PYTHONPATH=. python tests/bench/bench_whole.py [fast] [sixteen] [exact] [attention]
+    PYTHONPATH=. python tests/bench/bench_whole.py [fast] [sixteen] [exact] [attention] [hostile]
 
     fast       each product whole, in fast mode, against float64
     sixteen    16 blocks of each at the real grid: strictly, all sanitizers on, the numpy model's bits
     exact      each product whole in exact mode: the numpy model's bits, and against float64
     attention  the three passes whole, in fast and in exact mode, against float64
+    hostile    the three passes at short sequences, with other scales, infinities, large, small and constant inputs
 
-Without a word all of them, both half formats each: about half an hour of one core.  They are the kernels' own tests,
-slow ones too; 1.00 is just allowed.
+Without a word all of them, both half formats each: about a quarter of an hour of one core.  They are the kernels' own
+tests, slow ones too; 1.00 is just allowed.
 """
 
 import sys
@@ -31,6 +32,7 @@ PARTS = {
     "sixteen": ("test_products.py", "sixteen"),
     "exact": ("test_products.py", "whole and exact"),
     "attention": ("test_streaming_attention.py", "the_models_shape and not blocks"),
+    "hostile": ("test_streaming_attention.py", "not the_models_shape"),
 }
 RULES = ("exact_bits", "product", "attention", "attention_statistics")
 

@@ -227,3 +227,103 @@ def test_shapes_that_are_refused(identity: str, options: dict[str, int], message
     parameters = catalog.declaration(row)["parameters"]
     with pytest.raises(Refusal, match=message):
         emit(row.kernel, {**row.options, **options}, parameters=parameters, registers=None, block_x=128)
+
+
+FIRST = 74  # rows from here on, inside a tile of each pass
+
+
+@pytest.mark.parametrize("identity", PASSES)
+def test_masked_scores_that_overflow_have_no_effect(identity: str) -> None:
+    made = case("bf16", 192, 2)
+    # finite in both operands, and in each pair that is not masked one of them is 0
+    made.q[..., 0] = made.k[..., 0] = 0
+    made.k[:, FIRST:, 0] = halves.to_bits(np.resize([1e30, -1e30], 192 - FIRST), "bf16")
+    spoiled = made.q.copy()
+    spoiled[:, :FIRST, 0] = halves.to_bits(1e30, "bf16")
+    cases_ = [Case("bf16", q, made.k, made.v, made.dout) for q in (spoiled, made.q)]
+    outputs, same = (cases.run(identity, "bf16", one.given(identity)) for one in cases_)
+    for name, array in outputs.items():
+        if name == "dk":  # sums of the queries themselves
+            array, same[name] = array[..., 1:].copy(), same[name][..., 1:].copy()
+        assert _bits(array).tobytes() == _bits(same[name]).tobytes(), name
+    if identity != "attention-key":
+        assert not misses(outputs, cases_[0], identity)
+
+
+# what goes into scores and their gradients, and not into a product that the masked ones are 0 in
+INTO_SCORES = {
+    "attention-forward": ("k",),
+    "attention-query": ("k", "v"),
+    "attention-key": ("q", "dout", "lse", "delta"),
+}
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+@pytest.mark.parametrize("identity", PASSES)
+def test_masked_scores_of_nan_have_no_effect(identity: str, half: str) -> None:
+    made, backward = case(half, 192, 2), identity == "attention-key"
+    # keys before the query are not masked: rows are kept that all of the spoiled ones are masked for
+    kept, other = (slice(FIRST, None), slice(0, FIRST)) if backward else (slice(0, FIRST), slice(FIRST, None))
+    given = made.given(identity)
+    whole = cases.run(identity, half, given)
+    given |= {name: spoil(given[name], other) for name in INTO_SCORES[identity]}
+    for name, array in cases.run(identity, half, given).items():
+        assert _bits(array[:, kept]).tobytes() == _bits(whole[name][:, kept]).tobytes(), name
+        assert not numbers(array[:, other], half).all() or name == "delta"
+
+
+def numbers(array: NDArray[Any], half: str) -> NDArray[np.bool_]:
+    """Which elements are not NaN."""
+    return ~(halves.is_nan(array, half) if array.dtype == np.uint16 else np.isnan(array))
+
+
+def spoil(array: NDArray[Any], rows: slice, turned: bool = False) -> NDArray[Any]:
+    """NaN in these rows of the sequence."""
+    made = array.copy()
+    at = (slice(None), slice(None), rows) if turned else (slice(None), rows)
+    made[at] = halves.NAN_BITS if array.dtype == np.uint16 else np.nan
+    return made
+
+
+# all that the pass reads of keys after the queries, or of queries before the keys
+AFTER = {"attention-forward": ("k", "vt"), "attention-query": ("k", "kt", "v")}
+BEFORE = ("q", "qt", "dout", "doutt", "lse", "delta")
+TURNED = ("vt", "kt", "qt", "doutt")
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+@pytest.mark.parametrize("identity", PASSES)
+def test_tiles_that_are_masked_as_a_whole_may_hold_nan(identity: str, half: str) -> None:
+    made, backward = case(half, 192, 2), identity == "attention-key"
+    kept, other = (slice(64, None), slice(0, 64)) if backward else (slice(0, 128), slice(128, None))
+    given = made.given(identity)
+    whole = cases.run(identity, half, given)
+    given |= {name: spoil(given[name], other, name in TURNED) for name in (BEFORE if backward else AFTER[identity])}
+    for name, array in cases.run(identity, half, given).items():
+        assert _bits(array[:, kept]).tobytes() == _bits(whole[name][:, kept]).tobytes(), name
+        assert not numbers(array[:, other], half).all() or name == "delta"
+
+
+# a NaN in row 70 of an operand of the second product: the output, the rows where it belongs, and those of its tile too
+LIMITS = [
+    ("attention-forward", "vt", "out", range(70, 192), range(64, 70)),
+    ("attention-query", "kt", "dq", range(70, 192), range(64, 70)),
+    ("attention-key", "qt", "dk", range(71), range(71, 96)),
+    ("attention-key", "doutt", "dv", range(71), range(71, 96)),
+]
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+@pytest.mark.parametrize(("identity", "operand", "output", "right", "wrong"), LIMITS)
+def test_a_nan_in_the_diagonals_tile_reaches_all_of_its_rows(
+    identity: str, operand: str, output: str, right: range, wrong: range, half: str
+) -> None:
+    """The limit that the passes' docstrings name: a probability or gradient of 0 times NaN is NaN."""
+    given = case(half, 192, 1).given(identity)
+    given[operand] = spoil(given[operand], slice(70, 71), turned=True)
+    outputs = cases.run(identity, half, given)
+    reached = {
+        name: np.flatnonzero(~numbers(array[0], half).reshape(192, -1).all(axis=1)) for name, array in outputs.items()
+    }
+    assert reached.pop(output).tolist() == sorted([*right, *wrong])
+    assert not any(len(rows) for rows in reached.values())
