@@ -3,7 +3,8 @@
     half_format   f16 -> bf16, instruction for instruction
     lower         an SM86 program -> a target's program, scheduled anew;  the lower step
     rewrite       one instruction by the target's row of the same name, or of the name that `rules` gives
-    rules         what is renamed, and what has no counterpart, as data
+    expand        what the target's compiler writes otherwise: another row, two instructions for one
+    rules         what is renamed, and what a target's compiler avoids, as data
     constants     constant operands -> uniform registers loaded once;  offsets in constant bank 0
 
 Left out: indirect branches and calls (their targets are addresses in registers), generic addresses of shared memory,

@@ -25,6 +25,7 @@ from coppelius.lowering.constants import (
     place_constants,
     used_uniform_registers,
 )
+from coppelius.lowering.expand import Spare, expand
 from coppelius.lowering.rewrite import rewrite, row_name
 from coppelius.program.edit import rebuild
 from coppelius.program.listing import listing_text, parse_listing
@@ -70,16 +71,19 @@ def translate(program: Program, target: str) -> tuple[Program, list[int], int]:
     found = {} if layout.constant_operands else _constant_operands(rows, table, source, layout)
     wanted = sorted(set(found.values()))
     places, loads = place_constants(wanted, used_uniform_registers(rows), layout.uniform_registers)
-    lowered = []
+    groups: list[list[Instruction]] = []
+    spare = Spare(rows)
     for ordinal, row in enumerate(rows):
         constant = found.get(ordinal)
         try:
-            lowered.append(_lowered(row, table, source, layout, None if constant is None else places[constant]))
+            one = _lowered(row, table, source, layout, None if constant is None else places[constant])
+            groups.append(expand(one, table, spare))
         except Refusal as refusal:
             raise Refusal(f"instruction {ordinal}: {refusal}") from None
-    entry = [_load(table, load, _register(load, places, wanted)) for load in loads]
-    groups = [[*entry, lowered[0]], *([row] for row in lowered[1:])] if lowered else []
-    changed, origin = rebuild(Program.of(lowered, table), groups)
+    lowered = Program.of([group[-1] for group in groups], table)
+    if groups:
+        groups[0] = [*(_load(table, load, _register(load, places, wanted)) for load in loads), *groups[0]]
+    changed, origin = rebuild(lowered, groups)
     return changed, origin, len(wanted)
 
 

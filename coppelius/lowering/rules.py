@@ -1,7 +1,8 @@
 """What an SM86 instruction becomes on another target, beyond the row of its own name.
 
 A rule names a row of SM86 and the target's row; fields and suffixes keep their names where both have them, and
-`sets` gives the others.  Names are `mnemonic` or `mnemonic:variant`, without the operand form.
+`sets` gives the others.  Names are `mnemonic` or `mnemonic:variant`, without the operand form.  A target's habits
+are the forms that its table has and its compiler avoids (`expand`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,15 @@ class Rule(NamedTuple):
     sets: Mapping[str, int] = {}
 
 
+class Habits(NamedTuple):
+    """What a target's compiler writes; where it does not, the instruction is written as it would write it."""
+
+    scaled: bool = True  # a shared address scales its register
+    products_move: bool = True  # a product of zeros brings a value elsewhere
+    uniform_addend: bool = True  # a wide product is added to a uniform pair
+    leading_minus: bool = True  # a sum with a uniform term begins with a minus
+
+
 _FLOATS = (".F32.FTZ.RN", ".F16x2.RN", ".F64.RN")
 
 # from SM90 on (facts 5): float atomics have rows of their own
@@ -31,7 +41,7 @@ FLOAT_ATOMICS = {
     for old, new in (("RED", "REDG"), ("ATOMG", "ATOMG"), ("ATOM", "ATOM"))
     for way in ("described", "added")
 }
-_HOPPER = _ATOMICS | {"DMMA.884": Rule("DMMA.8x8x4")}
+_HOPPER = _ATOMICS | {"DMMA.884": Rule("DMMA.8x8x4"), "IMNMX": Rule("VIMNMX")}
 _BLACKWELL = _HOPPER | {
     "IMNMX": Rule("VIMNMX", suffixes={("U32", ""): ".S32"}),
     "ULDC": Rule("LDCU"),
@@ -48,6 +58,17 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "sm90": _HOPPER,
     "sm120": _BLACKWELL,
     "sm121": _BLACKWELL,
+}
+
+# measured: what ptxas 13.5.37 writes for each target of the sources and probes under tests/data
+_BLACKWELL_HABITS = Habits(scaled=False, products_move=False, leading_minus=False)
+HABITS: Mapping[str, Habits] = {
+    "sm80": Habits(),
+    "sm86": Habits(),
+    "sm89": Habits(),
+    "sm90": Habits(scaled=False, uniform_addend=False),
+    "sm120": _BLACKWELL_HABITS,
+    "sm121": _BLACKWELL_HABITS,
 }
 
 # suffixes of SM89 and later that say in more words what SM86's say

@@ -175,6 +175,11 @@ _R2UR = (
 )
 _ALSO = Predicate("Ps", bits[89:87], READ, inverted=bits[90], optional={"Ps": PT_INDEX, "Ps.not": 0})
 _WARPSYNC_ALL = Form("WARPSYNC.ALL", 0x948, CONTROL, NO_RESULT, (_ALSO,), fixed={bits[91]: 0})
+_SIGNED = Modifier("U32", bits[72], {1: "", 0: ".U32"}, default=1)
+_VIMNMX = Form(
+    "VIMNMX", 0x048, ALU, FIXED, (Rd, Ra, Flexible("X", HEX, signed=True), Ps), (_SIGNED,), "146",
+    fixed={bits[83:81]: 7, bits[86:84]: 7},
+)  # fmt: skip
 _PLAIN_ATOMICS = ("RED:plain", "ATOMG:plain", "ATOM:plain")
 _UNIFORM_ATOMICS = tuple(f"{m}:{way}" for m in ("RED", "ATOMG", "ATOM") for way in ("described", "added"))
 
@@ -206,7 +211,7 @@ SM90 = Difference("sm90", "sm89", (
     in_pipe(HALF, without_half(1)),
     operands(_BRANCHES, _split),
     renamed({"DMMA.884": "DMMA.8x8x4"}),
-    added(*_R2UR, _WARPSYNC_ALL,
+    added(*_R2UR, _WARPSYNC_ALL, _VIMNMX,
           *_atomics((bits[70], bits[71], bits[76:73]), (bits[70], bits[71], bits[76:73]), bits[71], bits[63:40])),
     operands(("LDG:added", "LD:added", "STG:added", "ST:added", "QSPC:added", *_ADDED), never("address.base", 255)),
     everywhere(spelled_out),
@@ -243,10 +248,6 @@ _LDCU = (
     Form("LDCU", 0x7AC, SYSTEM, VARIABLE, (_LOADED, UniformConstant("B", place=_BYTES, index=bits[29:24], always=True)), (_SIZE,),
          uniform=True, fixed={bits[91]: 1}, variant="indexed"),
 )  # fmt: skip
-_VIMNMX = Form(
-    "VIMNMX", 0x048, ALU, FIXED, (Rd, Ra, Flexible("X", HEX, signed=True), Ps),
-    (Modifier("U32", bits[72], {1: ".S32", 0: ".U32"}, default=1),), "146", fixed={bits[83:81]: 7, bits[86:84]: 7},
-)  # fmt: skip
 _COPIED = Predicate("Ps", bits[89:87], READ, inverted=bits[90], optional={"Ps": PT_INDEX, "Ps.not": 0})
 _INTO = AddressOperand("shared", bits[23:16], bits[63:44], signed_alone=True)
 _FROM = AddressOperand("address", bits[31:24], bits[43:32], uniform=_UR, descriptor=bits[76]).spelled_out()
@@ -263,6 +264,13 @@ _LDGSTS = Form(
     ),
     fixed={bits[91]: 1, bits[83]: 1},
 )  # fmt: skip
+
+
+def _named_sign(modifier: Modifier) -> Modifier:
+    """A minimum says that it is of signed numbers, too."""
+    return Modifier("U32", modifier.field.bits, {1: ".S32", 0: ".U32"}, default=1)
+
+
 _CARRIES = ("IADD3", "IADD3.X", "UIADD3", "UIADD3.X")
 
 
@@ -288,7 +296,8 @@ SM120 = Difference("sm120", "sm90", (
     suffixed(("BSSY", "BSYNC"), _CONVERGENT),
     suffixed(("BREAK",), _RELIABLE),
     _without_ordered_stores,
-    added(*_LDCU, _VIMNMX, _LDGSTS,
+    modified(("VIMNMX",), _named_sign),
+    added(*_LDCU, _LDGSTS,
           *_atomics((bits[63], bits[76], bits[75:73]), (bits[63], bits[90], bits[76:73]), bits[81], bits[62:40])),
     operands(_ADDED, never("address.base", 255)),
     everywhere(spelled_out),
