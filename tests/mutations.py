@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cuda_launches import Launch
 from schedule_twin import Loosening, loosenings, twin_of
 
 from coppelius.check.facts import facts_of
 from coppelius.check.flow import graph_of
 from coppelius.check.verdict import schedule_hazards
+from coppelius.container.cubin import Cubin
+from coppelius.emulator.faults import Fault
 from coppelius.isa.word import from_bytes
+from coppelius.program.listing import listing_text
 from coppelius.program.program import Program
 
 # programs longer than this are sampled
@@ -28,7 +32,7 @@ STRICT_RULES = ("stale read", "early overwrite", "overwritten before read")
 
 @dataclass
 class Tally:
-    """Counts over programs; `unnamed`: loosenings that both call harmless, for other judges to try."""
+    """Counts over programs.  For other judges to try, of the last: `unnamed` by both, `named` by both."""
 
     programs: int = 0
     instructions: int = 0
@@ -42,6 +46,7 @@ class Tally:
     alarms: list[str] = field(default_factory=list)
     given_up: int = 0
     unnamed: list[Loosening] = field(default_factory=list)
+    named: list[Loosening] = field(default_factory=list)
 
     def line(self) -> str:
         """The figures with their denominators."""
@@ -62,20 +67,21 @@ class Tally:
         *,
         most: int | None = None,
         targets: Mapping[int, Sequence[int]] | None = None,
+        whole: bool = False,
     ) -> None:
-        """One program; `most` loosenings of it (None: all, or a sample where the program is long)."""
+        """One program; `most` loosenings of it (None: all, or a sample where the program is long and not `whole`)."""
         twin = twin_of(program, targets)
         if twin.named:
             self.alarms.append(f"{name}: {sorted(twin.named)[:3]}")
         facts = facts_of(program.decoded, from_bytes(program.encode()))
         graph = graph_of(facts, targets)
         all_of_them = loosenings(program)
-        limit = most if most is not None else len(all_of_them) if len(program) <= WHOLE else SAMPLE
+        limit = most if most is not None else len(all_of_them) if whole or len(program) <= WHOLE else SAMPLE
         chosen = sorted(dice.sample(all_of_them, min(limit, len(all_of_them))))
         self.programs += 1
         self.instructions += len(program)
         self.possible += len(all_of_them)
-        self.unnamed = []
+        self.unnamed, self.named = [], []
         for i, what, value in chosen:
             harm = twin.changed(i, **{_STEP_FIELDS[what]: value})
             change: dict[str, Any] = {what: value}
@@ -91,6 +97,8 @@ class Tally:
                 self.stalls_named += bool(named)
             if not named and not harm:
                 self.unnamed.append((i, what, value))
+            elif named and harm:
+                self.named.append((i, what, value))
         self.given_up += twin.given_up
 
 
@@ -104,3 +112,57 @@ def loosened(program: Program, loosening: Loosening) -> bytes:
         changes["keep"] = rows[i]["keep"] if rows[i]["stall"] <= 11 else 0
     rows[i] = rows[i].with_fields(changes)
     return Program.of(rows, program.table).encode()
+
+
+@dataclass
+class Strict:
+    """Strict runs of loosenings of compiled kernels, by the launches that tests/emulator makes of them.
+
+    What checkers and twin let pass may find nothing and leave no other memory.  Of what they name a run shows what
+    its own path meets: a loop left early, a guard that never holds or a load that is never late hides the rest.
+    """
+
+    kernels: int = 0
+    passed: int = 0
+    clean: int = 0
+    named: int = 0
+    shown: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def line(self) -> str:
+        """The figures with their denominators."""
+        return (
+            f"strict runs of {self.kernels} kernels: let pass {self.passed}, clean {self.clean}; "
+            f"named {self.named}, shown by the run {self.shown}"
+        )
+
+    def add(
+        self,
+        launch: Launch,
+        cubin: Cubin,
+        program: Program,
+        passing: Sequence[Loosening],
+        named: Sequence[Loosening],
+    ) -> None:
+        """One kernel's loosenings."""
+        self.kernels += 1
+        before = launch.after(cubin)
+        clocks = "SR_CLOCK" in listing_text(program)
+        for loosening in passing:
+            what = self._found(launch, cubin, loosened(program, loosening), [] if clocks else before)
+            self.passed += 1
+            self.clean += not what
+            if what:
+                self.wrong.append(f"{cubin.origin} {launch.kernel}: {loosening}: {what}")
+        for loosening in named:
+            self.named += 1
+            self.shown += bool(self._found(launch, cubin, loosened(program, loosening), before))
+
+    @staticmethod
+    def _found(launch: Launch, cubin: Cubin, code: bytes, before: Sequence[Any]) -> str:
+        try:
+            after = launch.after(cubin, code)
+        except Fault as fault:
+            return str(fault)
+        same = all(a.tobytes() == b.tobytes() for a, b in zip(before, after, strict=False))
+        return "" if same else "other memory"

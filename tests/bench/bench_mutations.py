@@ -1,11 +1,12 @@
 """No misses: every single loosening of every image and of every compiled test kernel is named or harmless.
 
-    python tests/bench/bench_mutations.py [share of an image's] [share of a kernel's] [strict runs an image]
+    python tests/bench/bench_mutations.py [share of an image's] [share of a kernel's] [runs an image] [runs a kernel]
 
-A share below 1 is a seeded sample of the loosenings; programs above 1,500 instructions are sampled in any case.
+A share below 1 is a seeded sample of the loosenings; images above 1,500 instructions are sampled in any case.
 Images in both half formats; kernels compiled at -O0 and -O3, by two toolkits and under register pressure.  Harm is
 judged by the twin of tests/schedule_twin.py.  Loosenings that checkers and twin both let pass are then run strictly
-in the emulator, on a few blocks of the image's real grid, where none may be found out.
+in the emulator, on a few blocks of the image's real grid or as tests/emulator launches the kernel, where none may be
+found out; of kernels as many that are named, to see how many a run shows.
 """
 
 import random
@@ -18,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kernels"))
 
 import harness
-from mutations import SAMPLE, STRICT_RULES, Tally, loosened
+from cuda_launches import CUBINS, cubin_of, launches
+from mutations import SAMPLE, STRICT_RULES, Strict, Tally, loosened
 from schedule_twin import loosenings
 from test_strict import memory_after
 
@@ -28,7 +30,6 @@ from coppelius.emulator.faults import Fault
 from coppelius.isa.refusal import Refusal
 from coppelius.program.program import Program
 
-CUBINS = Path(__file__).resolve().parents[1] / "data" / "cuda" / "cubins"
 SEED = 20261130
 
 
@@ -58,9 +59,9 @@ def images(dice: random.Random, share: float, runs: int) -> tuple[Tally, dict[st
     return tally, ends, found
 
 
-def compiled(dice: random.Random, share: float, variants: Sequence[str]) -> Tally:
-    """The kernels of tests/data of these variants, each code once."""
-    tally, seen = Tally(), set()
+def compiled(dice: random.Random, share: float, variants: Sequence[str], runs: int) -> tuple[Tally, Strict]:
+    """The kernels of tests/data of these variants, each code once; `runs`: of either kind a kernel."""
+    tally, strict, seen = Tally(), Strict(), set()
     for path in (p for variant in variants for p in sorted((CUBINS / variant).glob("*.cubin"))):
         for kernel in read_kernels(path):
             if kernel.code in seen:
@@ -77,14 +78,18 @@ def compiled(dice: random.Random, share: float, variants: Sequence[str]) -> Tall
                 dice,
                 most=most_of(program, share),
                 targets=targets,
+                whole=True,
             )
-    return tally
+            for launch in launches().get((path.stem, kernel.name), [])[:1] if runs else ():
+                some = (dice.sample(kind, min(runs, len(kind))) for kind in (tally.unnamed, tally.named))
+                strict.add(launch, cubin_of(path.parent.name, path.stem), program, *some)
+    return tally, strict
 
 
 def main() -> int:
     """Prints figures; 1 if something was missed."""
     given = [float(text) for text in sys.argv[1:]]
-    of_images, of_kernels, runs = [*given, *(1.0, 1.0, 3.0)[len(given) :]]
+    of_images, of_kernels, runs, kernel_runs = [*given, *(1.0, 1.0, 3.0, 5.0)[len(given) :]]
     start = time.process_time()
     dice = random.Random(SEED)
     tally, ends, found = images(dice, of_images, int(runs))
@@ -92,9 +97,10 @@ def main() -> int:
     print(f"  strict runs of loosenings let pass: {ends}", flush=True)
     missed = [*tally.missed, *tally.alarms, *found]
     for title, variants in (("optimised", ("O3", "newer", "spill")), ("-O0", ("O0",))):
-        tally = compiled(dice, of_kernels, variants)
+        tally, strict = compiled(dice, of_kernels, variants, int(kernel_runs))
         print(f"compiled kernels, {title}: {tally.line()}", flush=True)
-        missed += [*tally.missed, *tally.alarms]
+        print(f"  {strict.line()}", flush=True)
+        missed += [*tally.missed, *tally.alarms, *strict.wrong]
     print("\n".join(missed[:40]))
     print(f"seed {SEED}, shares {of_images} and {of_kernels}, {time.process_time() - start:.0f} s of processor time")
     return 1 if missed else 0

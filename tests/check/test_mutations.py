@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from mutations import Tally
+from cuda_launches import cubin_of, launches
+from mutations import Strict, Tally
 from schedule_twin import RAW, WAR, twin_of
 
 from coppelius.container.reader import read_kernels
@@ -32,6 +33,24 @@ def test_no_loosening_of_compiled_code_is_missed(variant: str, share: float) -> 
     assert tally.harmful > share * tally.tried
     assert tally.cautious < 0.01 * tally.tried
     assert tally.tried > 80
+
+
+@pytest.mark.parametrize("variant", ["O3", "O0"])
+def test_what_is_let_pass_is_clean_in_the_strict_emulator(variant: str) -> None:
+    """As tests/emulator launches the kernels; most of what is named shows itself there."""
+    strict, dice = Strict(), random.Random(variant)
+    for (source, name), known in sorted(launches("[!et]*").items())[::3]:
+        cubin = cubin_of(variant, source)
+        kernel = next(k for k in cubin.kernels if k.name == name)
+        if kernel.instructions > 2 * MOST or kernel.indirect_branches:
+            continue
+        program, tally = Program.decode(kernel.code), Tally()
+        tally.add(name, program, dice, most=8)
+        strict.add(known[0], cubin, program, tally.unnamed[:2], tally.named[:1])
+    print(strict.line())
+    assert strict.wrong == []
+    assert strict.passed > 25
+    assert strict.shown > 0.4 * strict.named
 
 
 LOOP = """
