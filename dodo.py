@@ -5,29 +5,35 @@ One file a stage in tasks/; the graph is declared in tasks/graph.py.  Nothing he
 
 from pathlib import Path
 
-from cache import front, imports
+from tasks.loading import told
 
 ROOT = Path(__file__).resolve().parent
-SOURCES = front.sources(str(ROOT))  # before any of them runs
-imports.install(ROOT)  # first: what follows runs from its source
 
-from tasks.arena import task_arena  # noqa: E402
-from tasks.check import task_check  # noqa: E402
-from tasks.choices import task_choices  # noqa: E402
-from tasks.emit import task_emit  # noqa: E402
-from tasks.encode import task_encode  # noqa: E402
-from tasks.gc import task_gc  # noqa: E402
-from tasks.guard import task_guard  # noqa: E402
-from tasks.halve import task_halve  # noqa: E402
-from tasks.lower import task_lower  # noqa: E402
-from tasks.place import task_place  # noqa: E402
-from tasks.reporter import BuildReporter  # noqa: E402
-from tasks.step import default_tasks, project  # noqa: E402
+with told(ROOT):
+    from cache import front, imports
 
-project().front_sources = SOURCES
+    SOURCES = front.sources(str(ROOT))  # before any of them runs
+    imports.install(ROOT)  # first: what follows runs from its source
+
+    from tasks.arena import task_arena
+    from tasks.check import task_check
+    from tasks.choices import task_choices
+    from tasks.emit import task_emit
+    from tasks.encode import task_encode
+    from tasks.gc import task_gc
+    from tasks.guard import task_guard
+    from tasks.halve import task_halve
+    from tasks.lower import task_lower
+    from tasks.place import task_place
+    from tasks.reporter import BuildReporter
+    from tasks.step import default_tasks, project
+
+    project().front_sources = SOURCES
+    DEFAULT_TASKS = default_tasks()
+
 DOIT_CONFIG = {
     "minversion": "0.37.0",
-    "default_tasks": default_tasks(),
+    "default_tasks": DEFAULT_TASKS,
     "reporter": BuildReporter,
     "continue": True,
     # doit's own tasks only; steps are in the ledger

@@ -24,7 +24,8 @@ A step's code is its entry modules, all that they import of coppelius, and its s
     outputs   how stages spell files     reporter  what a build prints
     restore   keys, and outputs from     spans     a build as a trace
               the store                  gc        bounds the store
-    questions affected, standings        TRAPS.md  what doit does otherwise
+    questions affected, standings        loading   errors before a build can start
+    TRAPS.md  what doit does otherwise
 
 `origin.json` maps each instruction of the halved program to its ordinal in the emitted one, so that a
 hazard's source line is looked up when it is reported: a moved comment re-runs `emit` alone.

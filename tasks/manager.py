@@ -14,6 +14,8 @@ import signal
 import sqlite3
 import sys
 import time
+from functools import partial
+from multiprocessing import process
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,8 +24,10 @@ from doit.dependency import Dependency, DependencyStatus
 
 from cache import atomic, files, front
 from cache.files import MISSING
+from cache.lock import die_with_parent
 from tasks.graph import BUILD, Step
-from tasks.ledger import Cause, History, Observation
+from tasks.ledger import STATE, Cause, History, Observation
+from tasks.loading import USAGE
 from tasks.project import Project
 from tasks.reporter import closing_line
 from tasks.restore import SCRATCH
@@ -49,8 +53,13 @@ class StepDependency(Dependency):  # type: ignore[misc]
         if step is None:
             return super().get_status(task, tasks_dict, get_log)
         runs = task.verbosity is not None  # only a runner sets it, just before it asks
-        if runs:
-            self._begin()
+        try:
+            if runs:
+                self._begin()
+            self.project.ledger.records  # noqa: B018 (opens the saved state)
+        except sqlite3.OperationalError as error:
+            print(f"refused: {self.project.root / STATE}: {error}; make it a file that can be written", file=sys.stderr)
+            raise SystemExit(USAGE) from None
         seen = self.project.ledger.observe(step)
         causes = self.project.ledger.causes(step, seen)
         self.observed[task.name] = seen, causes
@@ -147,7 +156,10 @@ class StepDependency(Dependency):  # type: ignore[misc]
         if self.begun:
             return
         self.begun = True
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a server that goes away ends no build
         self.project.lock.hold()
+        # from their start: an idle worker holds the lock as well
+        os.register_at_fork(after_in_child=partial(die_with_parent, os.getpid()))
         atomic.sweep(self.project.root / SCRATCH)
         remove_dropped(self.project)
         signal.signal(signal.SIGCHLD, _end_with_a_killed_worker)
@@ -209,14 +221,17 @@ def _remove_folder(folder: Path, files: set[str]) -> None:
 
 def _end_with_a_killed_worker(_number: int, _frame: FrameType | None) -> None:
     """`doit -n` waits for ever for a worker that was killed, or that code of a step ended; end the build instead."""
-    try:
-        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return  # whoever started it has waited for it
-    if ended is None or (ended.si_code == os.CLD_EXITED and ended.si_status == 0):
+    if isinstance(sys.exc_info()[1], SystemExit | KeyboardInterrupt):  # it is ending, and doit ends its workers
         return
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # doit ends the other workers now
-    how = f"ended, status {ended.si_status}" if ended.si_code == os.CLD_EXITED else f"killed (signal {ended.si_status})"
+    # each is asked: one that has ended well says nothing of the others
+    workers = list(process._children)  # type: ignore[attr-defined]
+    status = next((worker.exitcode for worker in workers if worker.exitcode), None)
+    if status is None:
+        return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for worker in workers:
+        worker.terminate()  # doit ends those that it has noted, and waits for the others
+    how = f"ended, status {status}" if status > 0 else f"killed (signal {-status})"
     raise SystemExit(f"a worker process {how}; its step will run again")
 
 

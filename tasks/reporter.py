@@ -18,6 +18,9 @@ from typing import Any
 from doit.exceptions import UnmetDependency
 from doit.reporter import ConsoleReporter
 
+from coppelius.standard_output import StandardOutput
+from tasks.loading import missing_package
+
 FAILED = 1
 REFRESH = 0.1  # seconds between two looks of the progress line
 PLAIN_EVERY = 10.0  # seconds between two plain lines of progress
@@ -31,6 +34,7 @@ class BuildReporter(ConsoleReporter):  # type: ignore[misc]
     desc = "failures, the published release, one line of counts"
 
     def __init__(self, outstream: Any, options: Any) -> None:
+        outstream = StandardOutput(outstream)
         super().__init__(outstream, options)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.published: list[Path] = []
@@ -84,17 +88,29 @@ class BuildReporter(ConsoleReporter):  # type: ignore[misc]
             super().complete_run()
             return
         for manifest in self.published:
-            print_release(json.loads(manifest.read_text(encoding="utf-8")), self.outstream)
+            self._print_release(manifest)
         project = _project()
         if any(self.counts.values()):
             self.write(f"{closing_line(self.counts, project.store.bad, project.restorer.saved)}\n")
         self.outstream.flush()
         if os.environ.get(TRACE):
-            from tasks.spans import write_trace
-
-            write_trace(Path(os.environ[TRACE]), project.restorer.spans)
+            self._write_trace(Path(os.environ[TRACE]), project.restorer.spans)
         if self.counts["failed"] and sys.exc_info()[0] is None:
             raise SystemExit(FAILED)
+
+    def _write_trace(self, path: Path, spans: Any) -> None:
+        from tasks.spans import write_trace
+
+        try:
+            write_trace(path, spans)
+        except OSError as error:
+            self.write(f"{path}: {error.strerror}; no trace\n")
+
+    def _print_release(self, path: Path) -> None:
+        try:
+            print_release(json.loads(path.read_text(encoding="utf-8")), self.outstream)
+        except ModuleNotFoundError as error:  # the release is whole; only its picture is not
+            self.write(f"{path}: {missing_package(error) or error}\n")
 
 
 COUNTED = ("run", "restored", "up to date", "failed", "not reached")

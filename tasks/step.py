@@ -7,11 +7,12 @@ same for all.  A refusal or an error fails its own step; steps that do not read 
 import errno
 import gc
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from multiprocessing import get_start_method, parent_process, set_start_method
+from multiprocessing import get_start_method, set_start_method
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,15 @@ import doit
 from doit.exceptions import TaskFailed
 from doit.task import clean_targets, dict_to_task
 
-from cache.lock import die_with_parent
 from coppelius.isa.refusal import Refusal
 from tasks.graph import Step
+from tasks.loading import USAGE, missing_package
 from tasks.manager import adopt, drop_release
 from tasks.project import Project
 from tasks.restore import Action, perform
 
 ROOT = Path(__file__).resolve().parent.parent
 OF_THE_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-USAGE = 2  # exit status of a run that could not start
 
 # stage -> what an output of that step objects to, as lines; a step asked for by name fails on an objection
 OBJECTIONS: dict[str, Callable[[Path, Step], list[str]]] = {}
@@ -49,6 +49,7 @@ class Names(list[str]):
 def project() -> Project:
     """This checkout, with the plan settings of doit's command line."""
     gc.disable()  # tasks and records all stay; going through them again and again takes a third of a check
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `doit list | head` ends quietly; a build reports for itself
     overrides: dict[str, str] = doit.doit_cmd._CMDLINE_VARS or {}
     try:
         return Project(ROOT, overrides)
@@ -95,9 +96,6 @@ def execute(step: Step, action: Action, task: Any) -> Any:
     if not gc.isenabled():
         gc.freeze()  # what is there stays
         gc.enable()
-    parent = parent_process()
-    if parent is not None and parent.pid is not None:
-        die_with_parent(parent.pid)
     try:
         made = perform(ROOT, step, action, project().store)
     except (Exception, SystemExit) as error:
@@ -125,6 +123,9 @@ def failure_text(error: Exception | SystemExit) -> str:
         return str(error)
     if isinstance(error, OSError) and error.errno in OF_THE_PLACE:
         return f"{error.filename or 'build'}: {error.strerror}".replace(f"{ROOT}{os.sep}", "")
+    absent = missing_package(error)
+    if absent is not None:
+        return absent
     if isinstance(error, SyntaxError):
         return "".join(traceback.format_exception_only(error)).rstrip().replace(f"{ROOT}{os.sep}", "")
     # without this file's own frame

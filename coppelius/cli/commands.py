@@ -83,6 +83,11 @@ class LazyGroup(click.Group):
             from coppelius.cli.output import suggestion
 
             ctx.fail(f"no command {args[0]!r}{suggestion(args[0], COMMANDS)}")
+        asked_for_help = not {"-h", "--help"}.isdisjoint(args)
+        if args[0] in COMMANDS and COMMANDS[args[0]].on_checkout and not asked_for_help and not ctx.resilient_parsing:
+            from coppelius.cli.checkout import find_checkout
+
+            find_checkout()  # or an installed catalogue would answer for a tree that is not there
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -31,11 +31,12 @@ def images_command(target: str, as_json: bool) -> None:
 
 
 def _placed(target: str) -> Mapping[str, Mapping[str, Any]]:
-    """The released images by identity; none outside a checkout or before the first release."""
+    """The released images by identity; none before the first release."""
     from coppelius.cli.built import read_manifest
 
+    root = find_checkout()
     try:
-        manifest = read_manifest(find_checkout(), target)
+        manifest = read_manifest(root, target)
     except Refusal:
         return {}
     return {image["identity"]: image for image in manifest["images"]}

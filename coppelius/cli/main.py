@@ -5,9 +5,23 @@ Exit status: 0; 1 for what was refused, hazards found or a failed step; 2 for us
 
 import sys
 
+from coppelius.standard_output import StandardOutput
+
 
 def main(arguments: list[str] | tuple[str, ...] | None = None) -> int:
     """Runs one command and returns its exit status."""
+    stdout = sys.stdout
+    guarded = StandardOutput(stdout)
+    sys.stdout = guarded
+    try:
+        status = _run(arguments)
+        guarded.flush()
+    finally:
+        sys.stdout = stdout
+    return status
+
+
+def _run(arguments: list[str] | tuple[str, ...] | None) -> int:
     called = sys.argv[1:] if arguments is None else arguments
     if called and called[0] == "build":
         from coppelius.cli.build import build

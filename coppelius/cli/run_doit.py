@@ -5,11 +5,14 @@ sources as they are now (`cache.imports`).
 """
 
 import os
+import re
 import sys
 import tomllib
+from typing import Any
 
 import click
 
+from coppelius.arena.addresses import nearest
 from coppelius.cli.checkout import find_checkout
 
 NOT_STARTED = 3  # published: doit's exit status when it could not start
@@ -36,7 +39,50 @@ def build_command(trace: str | None, arguments: tuple[str, ...]) -> int:
         sys.path.insert(0, str(root))
     for name in [name for name in sys.modules if name.partition(".")[0] in ("coppelius", "tasks", "cache")]:
         del sys.modules[name]
-    from doit.doit_cmd import DoitMain
+    return _run(arguments)
 
-    status = DoitMain().run(["run", *arguments])
+
+def _run(arguments: tuple[str, ...]) -> int:
+    """doit's `run`, whose objections to its arguments become a line that names what is near."""
+    from doit.cmd_run import Run
+    from doit.cmdparse import CmdParseError
+    from doit.doit_cmd import DoitMain
+    from doit.exceptions import InvalidCommand
+
+    objections: list[str] = []
+
+    class Build(Run):  # type: ignore[misc]
+        name = "run"
+
+        def parse_execute(self, in_args: list[str]) -> Any:
+            try:
+                return super().parse_execute(in_args)
+            except CmdParseError as error:
+                objections.append(_option_objection(error, self.cmdparser.options))
+            except InvalidCommand as error:
+                if error.not_found is None:
+                    raise
+                objections.append(_step_objection(error.not_found, [task.name for task in self.task_list]))
+            return NOT_STARTED
+
+    class Main(DoitMain):  # type: ignore[misc]
+        DOIT_CMDS = (Build,)
+
+    status = Main().run(["run", *arguments])
+    if objections:
+        raise click.UsageError(objections[0])
     return UNUSABLE if status == NOT_STARTED else int(status or 0)
+
+
+def _option_objection(error: Exception, options: list[Any]) -> str:
+    """What doit said in a line, without its list of all options; and the option that is meant."""
+    known = [f"--{name}" for option in options for name in (option.long, option.inverse) if name]
+    said = " ".join(re.sub(r"^Error parsing \w+: | \(parsing options.*", "", str(error), flags=re.DOTALL).split())
+    named = re.search(r"option (-\S+) not recognized", said)
+    near = nearest(named[1], ["--trace", *known]) if named else ""
+    return f"{said.rstrip('.')}; {f'nearest: {near}' if near else '`doit help run` lists the options'}"
+
+
+def _step_objection(name: str, steps: list[str]) -> str:
+    near = nearest(name, steps)
+    return f"no step {name!r}; {f'nearest: {near}' if near else '`doit list --all` names them'}"

@@ -199,3 +199,31 @@ def test_random_edits_are_never_missed(quiet):
         if word:
             assert word in (quiet.root / "build/sm86/first/emit.sass").read_text()
         time.sleep(chance.choice((0, 0.05)))
+
+
+# fmt: off
+OBJECTIONS = [
+    (("--alwyas-execute",),   "option --alwyas-execute not recognized; nearest: --always-execute"),
+    (("--tracee", "x"),       "option --tracee not recognized; nearest: --trace"),
+    (("emit", "--singel"),    "option --singel not recognized; nearest: --single"),
+    (("-z",),                 "option -z not recognized; `doit help run` lists the options"),
+    (("-n",),                 "option -n requires argument; `doit help run` lists the options"),
+    (("encode:frist",),       "no step 'encode:frist'; nearest: encode:first"),
+    (("zzz",),                "no step 'zzz'; `doit list --all` names them"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("arguments", "says"), OBJECTIONS)
+def test_an_argument_that_doit_does_not_know_is_one_line(built, arguments, says):
+    outcome = built.command("build", *arguments)
+    assert (outcome.status, outcome.output) == (2, f"coppelius build: {says}\n")
+
+
+@pytest.mark.parametrize("command", ["images", "build", "explain first", "graph", "show first"])
+def test_what_works_on_a_checkout_refuses_elsewhere(built, command):
+    (built.root / "dodo.py").rename(built.root / "gone.py")
+    outcome = built.command(*command.split())
+    assert (outcome.status, outcome.output.count("\n")) == (2, 1)
+    assert "no checkout here or above" in outcome.output
+    assert built.command(command.split()[0], "--help").status == 0

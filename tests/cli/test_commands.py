@@ -86,13 +86,6 @@ def test_images_as_json(call: Callable[..., Outcome]) -> None:
     assert row["released"]["address"] == 0x100000000 + 0x100 * PLACE["scale"]
 
 
-def test_images_work_outside_a_checkout(
-    call: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert call("images").status == 0
-
-
 @pytest.mark.usefixtures("released")
 def test_address(call: Callable[..., Outcome]) -> None:
     address = 0x100000000 + 0x100 * PLACE["cast-down"]

@@ -24,6 +24,7 @@ PACKAGES = ("coppelius", "tasks", "cache", "dodo")
 BORROWED = (
     "__init__.py",
     "model.py",
+    "standard_output.py",
     "isa/__init__.py",
     "isa/refusal.py",
     "arena/__init__.py",

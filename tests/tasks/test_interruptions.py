@@ -5,6 +5,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -271,6 +273,21 @@ def test_a_killed_builder_holds_nobody_up(mini, arguments):
     assert time.monotonic() - started < 15
 
 
+def test_an_idle_worker_of_a_killed_builder_holds_nobody_up(built):
+    slow = built.root / "coppelius/kernels/halves.py"
+    slow.write_text("import time\n\n\ndef halves(count):\n    time.sleep(30)\n    return ['half'] * count\n")
+    first = built.fork("run", "-v", "2", "-n", "2")  # one step, and so one worker that waits for work
+    while ".  emit:third" not in built.log.read_text():
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(first, signal.SIGKILL)
+    built.finish(first)
+    slow.write_text("def halves(count):\n    return ['half'] * count\n")
+    started = time.monotonic()
+    assert built.doit().status == 0
+    assert time.monotonic() - started < 15
+
+
 def test_a_killed_worker_ends_the_build(mini):
     path = mini.root / "coppelius/kernels/halves.py"
     path.write_text("import os\n\n\ndef halves(count):\n    os.kill(os.getpid(), 9)\n")
@@ -285,3 +302,19 @@ def test_a_worker_that_code_of_a_step_ends_ends_the_build(mini):
     outcome = mini.finish(mini.fork("run", "-n", "2"), seconds=20)
     assert outcome.status == 1
     assert "a worker process ended, status 3" in outcome.output
+
+
+def test_a_killed_worker_is_seen_beside_one_that_has_ended(mini):
+    """The ended one is still there to be asked about: doit waits for it last."""
+    script = (
+        "import multiprocessing, os, signal, sys, time\n"
+        "from tasks.manager import _end_with_a_killed_worker\n"
+        "start = multiprocessing.get_context('fork').Process\n"
+        "signal.signal(signal.SIGCHLD, _end_with_a_killed_worker)\n"
+        "ended = start(target=time.sleep, args=[0.3])\n"
+        "ended.start()\n"
+        "start(target=lambda: os.kill(time.sleep(0.6) or os.getpid(), 9)).start()\n"
+        "for _ in range(20):\n    time.sleep(1)\n"
+    )
+    made = subprocess.run([sys.executable, "-c", script], cwd=mini.root, capture_output=True, text=True, check=False)
+    assert (made.returncode, made.stderr) == (1, "a worker process killed (signal 9); its step will run again\n")
