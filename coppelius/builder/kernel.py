@@ -40,17 +40,22 @@ class Kernel(Emitter):
         made: R = self.S2R(name, Special(f"SR_CTAID.{axis}"))
         return made
 
-    def element(self, name: str, base: str, index: R, size: int) -> Vector:
+    def element(self, name: str, base: str, index: R, size: int | R) -> Vector:
         """The address of element `index` (u32) of the buffer that parameter `base` points to."""
         made: Vector = self.offset_pointer(name, self.parameter(base), index, size)
         return made
 
-    def offset_pointer(self, name: str, base: Constant | Vector, index: R, size: int) -> Vector:
-        """`base + index * size` as a 64-bit pair, `index` unsigned."""
+    def offset_pointer(self, name: str, base: Constant | Vector, index: R, size: int | R) -> Vector:
+        """`base + index * size` as a 64-bit pair, `index` unsigned; a `size` that several share is a register."""
         # a word of an instruction holds a constant or a number, not both
-        # (and the pipe that multiplies has more room than the one that moves)
-        scale = self.IMAD_MOV_U32(f"{name}.size", RZ, RZ, size) if isinstance(base, Constant) else size
-        made: Vector = self.IMAD_WIDE_U32(name, index, scale, base)
+        if isinstance(base, Constant) and not isinstance(size, R):
+            size = self.size(f"{name}.size", size)
+        made: Vector = self.IMAD_WIDE_U32(name, index, size, base)
+        return made
+
+    def size(self, name: str, size: int) -> R:
+        """An element's size in a register (the pipe that multiplies has more room than the one that moves)."""
+        made: R = self.IMAD_MOV_U32(name, RZ, RZ, size)
         return made
 
     def compare(self, name: str, relation: str, a: R, b: object, *, unsigned: bool = True) -> P:

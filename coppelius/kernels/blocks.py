@@ -2,12 +2,16 @@
 
 Every exchange combines the same two numbers in both lanes, so all lanes hold the same bits.  A reduction
 takes 4 bytes of shared memory a warp and value, at a place of its own, and one barrier.
+
+Two sums go together: in the first exchange each half of a warp gives one sum's numbers away and takes the other's, then
+both fold at once, each in its half.  The same numbers meet in the same order as one sum at a time, to the bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from coppelius.builder.kernel import Kernel
 from coppelius.isa.operands import PT, RZ, Address, P, R
@@ -17,19 +21,31 @@ Combine = Callable[[str, R, R], R]
 
 @dataclass(frozen=True)
 class Block:
-    """`warp`: the thread's warp; `first`: whether it is the first lane of it."""
+    """The block of `thread`; `warps` is a multiple of 4."""
 
     k: Kernel
+    thread: R
     warps: int
-    warp: R
-    first: P
+
+    @cached_property
+    def warp(self) -> R:
+        """The thread's warp."""
+        made: R = self.k.SHF_R_U32_HI("warp", RZ, 5, self.thread)
+        return made
+
+    @cached_property
+    def first(self) -> P:
+        """Whether the thread is the first lane of its warp."""
+        return ~any_bit(self.k, "warp.later", self.thread, 31)
 
     def sum(self, name: str, value: R, *, slot: int) -> R:
         """The sum over the block; `slot`: where the warps' sums lie in shared memory."""
         return self.sums([name], [value], slot=slot)[0]
 
     def sums(self, names: Sequence[str], values: Sequence[R], *, slot: int) -> list[R]:
-        """Several sums behind one barrier."""
+        """Several sums behind one barrier; what each warp leaves lies side by side."""
+        if len(values) == 2:
+            return self._pair(names, values, slot)
         return self._reduce(names, values, slot, adding(self.k))
 
     def maximum(self, name: str, value: R, *, slot: int) -> R:
@@ -45,38 +61,63 @@ class Block:
         self.k.BAR_SYNC_DEFER_BLOCKING(0)
         results = []
         for at, name in enumerate(names):
-            parts = self.shared(name, slot + 4 * self.warps * at)
-            result = parts[0]
-            for other in range(1, self.warps):
-                result = combine(f"{name}.{other}", result, parts[other])
-            results.append(result)
+            results.append(chain(name, self.shared(name, slot + 4 * self.warps * at), combine))
         return results
+
+    def _pair(self, names: Sequence[str], values: Sequence[R], slot: int) -> list[R]:
+        """Two sums, the second in the upper half of each warp: sum v of warp w lies at slot + 4 (2 w + v)."""
+        k, (name, other) = self.k, names
+        upper = any_bit(k, f"{name}.upper", self.thread, 16)
+        kept = k.FSEL(f"{name}.kept", values[1], values[0], upper)
+        given = k.FSEL(f"{name}.given", values[0], values[1], upper)
+        total = k.FADD(f"{name}.16", kept, k.shuffle_xor(f"{name}.from16", given, 16))
+        (total,) = exchange(k, [name], [total], adding(k), lanes=(8, 4, 2, 1))
+        half = k.SHF_R_U32_HI(f"{name}.half", RZ, 4, self.thread)
+        k.STS(Address(half, slot, scale=4), total, guard=~any_bit(k, f"{name}.later", self.thread, 15))
+        k.BAR_SYNC_DEFER_BLOCKING(0)
+        parts = self.shared(name, slot, count=2 * self.warps)
+        return [chain(n, parts[v::2], adding(k)) for v, n in enumerate((name, other))]
 
     def share(self, values: Sequence[R], *, slot: int) -> None:
         """Leave each warp's values in shared memory: value v of warp w at slot + 4 (v warps + w)."""
         for at, value in enumerate(values):
             self.k.STS(Address(self.warp, slot + 4 * self.warps * at, scale=4), value, guard=self.first)
 
-    def shared(self, name: str, slot: int) -> list[R]:
-        """What the warps left there, in warp order."""
-        quads = [self.k.LDS_128(f"{name}.warps{at}", Address(RZ, slot + 4 * at)) for at in range(0, self.warps, 4)]
+    def shared(self, name: str, slot: int, count: int | None = None) -> list[R]:
+        """What the warps left there, in warp order; `count` numbers if not one a warp."""
+        places = range(0, count or self.warps, 4)
+        quads = [self.k.LDS_128(f"{name}.warps{at}", Address(RZ, slot + 4 * at)) for at in places]
         return [quad[lane] for quad in quads for lane in range(4)]
 
 
 def block_of(k: Kernel, thread: R, warps: int) -> Block:
     """The block of this thread; `warps` is a multiple of 4."""
-    warp = k.SHF_R_U32_HI("warp", RZ, 5, thread)
-    lane = k.LOP3_LUT("lane", thread, 31, RZ, 0xC0)
-    return Block(k, warps, warp, k.compare("warp.first", "EQ", lane, RZ))
+    return Block(k, thread, warps)
 
 
-def exchange(k: Kernel, names: Sequence[str], values: Sequence[R], combine: Combine) -> list[R]:
+def any_bit(k: Kernel, name: str, value: R, bits: int) -> P:
+    """Whether one of these bits is set."""
+    made: P = k.emit("LOP3.LUT", (name, RZ, value, bits, RZ, 0xC0))
+    return made
+
+
+def exchange(
+    k: Kernel, names: Sequence[str], values: Sequence[R], combine: Combine, *, lanes: Sequence[int] = (16, 8, 4, 2, 1)
+) -> list[R]:
     """Each value combined over the warp's lanes, the values side by side so that their exchanges overlap."""
     totals = list(values)
-    for lanes in (16, 8, 4, 2, 1):
-        others = [k.shuffle_xor(f"{n}.from{lanes}", t, lanes) for n, t in zip(names, totals, strict=True)]
-        totals = [combine(f"{n}.{lanes}", t, o) for n, t, o in zip(names, totals, others, strict=True)]
+    for far in lanes:
+        others = [k.shuffle_xor(f"{n}.from{far}", t, far) for n, t in zip(names, totals, strict=True)]
+        totals = [combine(f"{n}.{far}", t, o) for n, t, o in zip(names, totals, others, strict=True)]
     return totals
+
+
+def chain(name: str, values: Sequence[R], combine: Combine) -> R:
+    """One after another, in this order."""
+    result = values[0]
+    for at, value in enumerate(values[1:], 1):
+        result = combine(f"{name}.{at}", result, value)
+    return result
 
 
 def adding(k: Kernel) -> Combine:

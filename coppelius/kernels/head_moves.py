@@ -19,8 +19,9 @@ POSITIONS = 8
 def head_to_token(k: Kernel, *, sequence: int, heads: int, depth: int) -> None:
     """Eight positions a block; a thread moves eight halves of two neighbouring heads."""
     place = _place(k, sequence, heads, lanes=depth // 8)
-    source = k.element("source", "heads", place.in_heads(), 16)
-    out = k.element("out.pointer", "out", place.in_tokens(heads * depth // 8), 16)
+    size = k.size("size", 16)
+    source = k.element("source", "heads", place.in_heads(), size)
+    out = k.element("out.pointer", "out", place.in_tokens(heads * depth // 8), size)
     pieces = [k.LDG_E_128(f"piece{h}", k.at(source, 2 * sequence * depth * h)) for h in range(place.heads)]
     for h, piece in enumerate(pieces):
         k.STG_E_128(k.at(out, 2 * depth * h), piece)
@@ -33,9 +34,10 @@ def token_to_head(k: Kernel, *, sequence: int, heads: int, depth: int) -> None:
     source = k.element("source", "tokens", place.in_tokens(heads * depth // 4), 16)
     out = k.element("out.pointer", "out", place.in_heads(), 8)
     pieces = [k.LDG_E_128(f"piece{h}", k.at(source, 4 * depth * h)) for h in range(place.heads)]
-    for h, piece in enumerate(pieces):
+    for piece in pieces:
         for pair in range(2):
             k.F2FP_PACK_AB(piece[pair], piece[2 * pair + 1], piece[2 * pair])
+    for h, piece in enumerate(pieces):
         k.STG_E_64(k.at(out, 2 * sequence * depth * h), piece.pair(0))
     k.finish()
 

@@ -17,44 +17,45 @@ from coppelius.isa.refusal import Refusal
 
 @dataclass(frozen=True)
 class HeadPlace:
-    """`flat`: the thread's piece of its first head's matrix; `group`: which run of `heads` heads is its own."""
+    """`flat`: the thread's piece of its first head's matrix, and `own` further for each group before its own.
+
+    `group`: which run of `heads` heads is the thread's own.  What `own` adds is taken off where an index is made: no
+    thread's number is cut up for it.
+    """
 
     k: Kernel
     flat: R
     group: R
+    own: int
     sequence: int
     lanes: int
     heads: int
 
     def in_heads(self) -> R:
         """The piece's index in [heads, S, lanes]."""
-        made: R = self.k.IMAD("heads.index", self.group, self.heads * self.sequence * self.lanes, self.flat)
+        made: R = self.k.IMAD("heads.index", self.group, self.heads * self.sequence * self.lanes - self.own, self.flat)
         return made
 
-    def in_tokens(self, pieces: int, first: int = 0) -> R:
-        """The piece's index in rows of `pieces`, of which those from `first` on are heads."""
+    def in_tokens(self, pieces: int) -> R:
+        """The piece's index in rows of `pieces`, the heads first: position * pieces + head * lanes + lane."""
         k = self.k
-        piece = k.LOP3_LUT("piece", self.flat, self.lanes - 1, RZ, 0xC0)
+        # a position is `lanes` pieces of `flat`, and `pieces` of the rows
+        further = pieces - self.lanes
         position = k.SHF_R_U32_HI("position", RZ, self.lanes.bit_length() - 1, self.flat)
-        column = k.IMAD("column", self.group, self.heads * self.lanes, piece)
-        if first:
-            k.IADD3(column, column, first, RZ)
-        made: R = k.IMAD("tokens.index", position, pieces, column)
+        group = self.heads * self.lanes - self.own - self.own // self.lanes * further
+        column = k.IMAD("column", self.group, group, self.flat)
+        made: R = k.IMAD("tokens.index", position, further, column)
         return made
 
 
 def head_place(k: Kernel, *, sequence: int, lanes: int, heads: int, pieces: int, threads: int) -> HeadPlace:
     """`pieces` threads of a block share a group of heads; further groups are the block's other threads or grid y."""
-    if lanes & (lanes - 1) or pieces & (pieces - 1) or sequence * lanes % pieces:
+    if lanes & (lanes - 1) or pieces & (pieces - 1) or sequence * lanes % pieces or pieces < lanes:
         raise Refusal(f"heads: {pieces} pieces of {lanes} a row do not divide {sequence} positions evenly")
     k.descriptor()
     thread = k.thread_index()
-    block = k.block_index()
+    flat = k.IMAD("flat", k.block_index(), pieces, thread)
     if threads == pieces:
-        group = k.block_index("group", "Y")
-        inside = thread
-    else:
-        group = k.SHF_R_U32_HI("group", RZ, pieces.bit_length() - 1, thread)
-        inside = k.LOP3_LUT("inside", thread, pieces - 1, RZ, 0xC0)
-    flat = k.IMAD("flat", block, pieces, inside)
-    return HeadPlace(k, flat, group, sequence, lanes, heads)
+        return HeadPlace(k, flat, k.block_index("group", "Y"), 0, sequence, lanes, heads)
+    group = k.SHF_R_U32_HI("group", RZ, pieces.bit_length() - 1, thread)
+    return HeadPlace(k, flat, group, pieces, sequence, lanes, heads)

@@ -6,7 +6,8 @@ variance = mean(d^2) - mean(d)^2 with d = x - mean, where mean(d) is only the ro
 
 layernorm-backward: dx = rstd * (g - mean(g) - n * mean(g n)), where g = dy * gain and n = (x - mean) * rstd.
 
-Left out: rows whose squares leave f32 (spread over 1e19) have rstd 0.
+Left out: rows whose squares leave f32 (spread over 1e19) have rstd 0; more than 2^25 rows, 64 GiB of f32, whose
+quads 32 bits do not count.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ def layernorm_forward(k: Kernel, *, width: int) -> None:
     with k.region("load"):
         column = k.thread_index("column")
         row = k.block_index("row")
-        x = k.LDG_E_128("x", k.at(_row_pointer(k, "x", row, column, width, 4)))
-        gain = k.LDG_E_128("gain", k.at(k.element("gain.pointer", "gain", column, 4 * LANES)))
-        bias = k.LDG_E_128("bias", k.at(k.element("bias.pointer", "bias", column, 4 * LANES)))
+        quad, size = _quad(k, row, column), k.size("size", 4 * LANES)
+        x = k.LDG_E_128("x", k.at(k.element("x.pointer", "x", quad, size)))
+        gain = k.LDG_E_128("gain", k.at(k.element("gain.pointer", "gain", column, size)))
+        bias = k.LDG_E_128("bias", k.at(k.element("bias.pointer", "bias", column, size)))
         block = block_of(k, column, WARPS)
     with k.region("mean"):
         total = block.sum("total", _total(k, "row", x), slot=0)
@@ -52,10 +54,11 @@ def layernorm_forward(k: Kernel, *, width: int) -> None:
         rstd = _reciprocal_root(k, spread)
     with k.region("store"):
         packed = _normalised(k, x, left, gain, bias, rstd)
-        k.STG_E_64(k.at(_row_pointer(k, "out", row, column, width, 2)), packed)
+        k.STG_E_64(k.at(k.element("out.pointer", "out", quad, 2 * LANES)), packed)
         first = k.compare("first", "EQ", column, RZ)
+        single = k.size("single", 4)
         for name, value in (("mean", mean), ("rstd", rstd)):
-            k.STG_E(k.at(k.element(f"{name}.pointer", name, row, 4)), value, guard=first)
+            k.STG_E(k.at(k.element(f"{name}.pointer", name, row, single)), value, guard=first)
     k.finish()
 
 
@@ -66,11 +69,12 @@ def layernorm_backward(k: Kernel, *, width: int) -> None:
     with k.region("load"):
         column = k.thread_index("column")
         row = k.block_index("row")
-        x = k.LDG_E_128("x", k.at(_row_pointer(k, "x", row, column, width, 4)))
-        g = k.LDG_E_128("g", k.at(_row_pointer(k, "dy", row, column, width, 4)))
-        gain = k.LDG_E_128("gain", k.at(k.element("gain.pointer", "gain", column, 4 * LANES)))
-        mean = k.LDG_E("mean", k.at(k.element("mean.pointer", "mean", row, 4)))
-        rstd = k.LDG_E("rstd", k.at(k.element("rstd.pointer", "rstd", row, 4)))
+        quad, size, single = _quad(k, row, column), k.size("size", 4 * LANES), k.size("single", 4)
+        x = k.LDG_E_128("x", k.at(k.element("x.pointer", "x", quad, size)))
+        g = k.LDG_E_128("g", k.at(k.element("g.pointer", "dy", quad, size)))
+        gain = k.LDG_E_128("gain", k.at(k.element("gain.pointer", "gain", column, size)))
+        mean = k.LDG_E("mean", k.at(k.element("mean.pointer", "mean", row, single)))
+        rstd = k.LDG_E("rstd", k.at(k.element("rstd.pointer", "rstd", row, single)))
         block = block_of(k, column, WARPS)
     with k.region("means"):
         products = []
@@ -91,7 +95,7 @@ def layernorm_backward(k: Kernel, *, width: int) -> None:
             k.FADD(g[lane], g[lane], -level)
             k.FFMA(g[lane], -x[lane], along, g[lane])
             k.FMUL(g[lane], g[lane], rstd)
-        k.STG_E_128(k.at(_row_pointer(k, "dx", row, column, width, 4)), g)
+        k.STG_E_128(k.at(k.element("dx.pointer", "dx", quad, size)), g)
     k.finish()
 
 
@@ -100,10 +104,10 @@ def _check(width: int) -> None:
         raise Refusal(f"layernorm: width {width} is not {THREADS} threads of {LANES} columns")
 
 
-def _row_pointer(k: Kernel, name: str, row: R, column: R, width: int, size: int) -> Vector:
-    """The address of the thread's columns in row `row` of parameter `name`."""
-    start = k.element(f"{name}.row", name, row, size * width)
-    return k.offset_pointer(f"{name}.pointer", start, column, size * LANES)
+def _quad(k: Kernel, row: R, column: R) -> R:
+    """The thread's four columns among all rows'."""
+    made: R = k.IMAD("quad", row, THREADS, column)
+    return made
 
 
 def _total(k: Kernel, name: str, x: Vector) -> R:

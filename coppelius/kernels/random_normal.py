@@ -38,7 +38,7 @@ _LOGARITHM = [
 def random_normal(k: Kernel) -> None:
     """Four elements a thread; one 128-bit store."""
     q = quads(k)
-    words = _philox(k, k.SHF_R_U32_HI("quad", RZ, 2, q.first))
+    words = _philox(k, q.index)
     values = k.vector("values", LANES)
     for pair in range(2):
         with k.region(f"pair{pair}"):

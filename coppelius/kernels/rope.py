@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from coppelius.builder.kernel import Kernel
 from coppelius.builder.registers import Vector
+from coppelius.isa.operands import R
 from coppelius.isa.refusal import Refusal
 from coppelius.kernels.head_place import HeadPlace, head_place
 
@@ -26,16 +27,17 @@ def qk_rope(k: Kernel, *, sequence: int, heads: int, depth: int) -> None:
     place = _place(k, sequence, heads, depth)
     width = heads * depth
     with k.region("load"):
-        table = _table(k, place)
-        source = k.element("source", "qkv", place.in_tokens(3 * width // LANES), 4 * LANES)
+        size = k.size("size", 4 * LANES)
+        table = _table(k, place, size)
+        source = k.element("source", "qkv", place.in_tokens(3 * width // LANES), size)
         parts = {
             name: [k.LDG_E_128(f"{name}{h}", k.at(source, 4 * (at * width + h * depth))) for h in range(HEADS)]
             for at, name in enumerate("qk")
         }
-    index = place.in_heads()
+    index, size = place.in_heads(), k.size("half.size", 2 * LANES)
     for name, vectors in parts.items():
         with k.region(name):
-            out = k.element(f"{name}.pointer", name, index, 2 * LANES)
+            out = k.element(f"{name}.pointer", name, index, size)
             for h, v in enumerate(vectors):
                 _turn(k, v, table)
                 k.STG_E_64(k.at(out, 2 * sequence * depth * h), _packed(k, v))
@@ -48,11 +50,12 @@ def inverse_rope_qkv(k: Kernel, *, sequence: int, heads: int, depth: int) -> Non
     width = heads * depth
     names = ("dq", "dk", "dv")
     with k.region("load"):
-        table = _table(k, place)
+        size = k.size("size", 4 * LANES)
+        table = _table(k, place, size)
         index = place.in_heads()
         parts = {}
         for name in names:
-            source = k.element(f"{name}.pointer", name, index, 4 * LANES)
+            source = k.element(f"{name}.pointer", name, index, size)
             parts[name] = [k.LDG_E_128(f"{name}{h}", k.at(source, 4 * sequence * depth * h)) for h in range(HEADS)]
         out = k.element("out", "dqkv", place.in_tokens(3 * width // LANES), 2 * LANES)
     for at, (name, vectors) in enumerate(parts.items()):
@@ -70,9 +73,9 @@ def _place(k: Kernel, sequence: int, heads: int, depth: int) -> HeadPlace:
     return head_place(k, sequence=sequence, lanes=depth // LANES, heads=HEADS, pieces=THREADS, threads=THREADS)
 
 
-def _table(k: Kernel, place: HeadPlace) -> Vector:
+def _table(k: Kernel, place: HeadPlace, size: R) -> Vector:
     """(cos, sin, cos, sin) of the thread's two pairs: the table's rows are as long as a head's."""
-    made: Vector = k.LDG_E_128("table", k.at(k.element("table.pointer", "table", place.flat, 4 * LANES)))
+    made: Vector = k.LDG_E_128("table", k.at(k.element("table.pointer", "table", place.flat, size)))
     return made
 
 

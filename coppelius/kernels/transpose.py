@@ -13,8 +13,7 @@ from coppelius.builder.registers import Vector
 from coppelius.isa.operands import RZ, R
 from coppelius.isa.refusal import Refusal
 
-TILE = 64
-_MASKED_OR = 0xEA  # a & b | c
+TILE, QUAD = 64, 4
 _LOW_HALVES, _HIGH_HALVES = 0x5410, 0x7632  # PRMT selectors: halves 0 or 1 of two registers, first one low
 
 
@@ -27,8 +26,9 @@ def transpose(k: Kernel, *, groups: int, rows: int, columns: int) -> None:
     k.descriptor()
     with k.region("place"):
         row, column, group = _place(k, rows, columns)
-        source = _pointer(k, "source", group, row, column, rows * columns, columns)
-        out = _pointer(k, "out", group, column, row, rows * columns, rows)
+        quads = k.size("group.quads", rows * columns * 2), k.size("quad", 2 * QUAD)
+        source = _pointer(k, "source", group, k.IMAD("source.index", row, columns, column), *quads)
+        out = _pointer(k, "out", group, k.IMAD("out.index", column, rows, row), *quads)
     with k.region("load"):
         lines = [k.LDG_E_64(f"line{i}", k.at(source, i * columns * 2)) for i in range(8)]
     with k.region("turn"):
@@ -45,29 +45,24 @@ def transpose(k: Kernel, *, groups: int, rows: int, columns: int) -> None:
 
 
 def _place(k: Kernel, rows: int, columns: int) -> tuple[R, R, R]:
-    """The lane's first row and column, and its group."""
+    """The lane's first row and column, both in quads, and its group."""
     thread = k.thread_index()
     tile = k.block_index("tile")
     group = k.block_index("group", "Y")
-    tiles_across = columns // TILE
-    if rows // TILE == 1:
-        tile_row, tile_column = RZ, tile
-    elif tiles_across == 1:
-        tile_row, tile_column = tile, RZ
+    # thread bits: 1:0 quad of columns, 4:2 eight rows, 6:5 warp, which is 16 columns
+    warp = k.SHF_R_U32_HI("warp", RZ, 5, thread)
+    column = k.IMAD("column.inner", warp, 4, k.LOP3_LUT("column.bits", thread, 3, RZ, 0xC0))
+    row = k.LOP3_LUT("row.inner", k.SHF_R_U32_HI("row.bits", RZ, 1, thread), 7 << 1, RZ, 0xC0)
+    if rows == TILE:
+        column = k.IMAD("column", tile, TILE // QUAD, column)
+    elif columns == TILE:
+        row = k.IMAD("row", tile, TILE // QUAD, row)
     else:
         raise Refusal(f"transpose: {rows} x {columns} has tiles in both directions; one must be {TILE}")
-    # thread bits: 1:0 quad of columns, 4:2 eight rows, 6:5 warp, which is 16 columns
-    inner_row = k.LOP3_LUT("inner.row", k.IMAD("row.bits", thread, 2, RZ), 7 << 3, RZ, 0xC0)
-    warp_column = k.LOP3_LUT("warp.column", k.SHF_R_U32_HI("warp.bits", RZ, 1, thread), 3 << 4, RZ, 0xC0)
-    inner_column = k.IMAD("column.bits", thread, 4, RZ)
-    k.LOP3_LUT(warp_column, inner_column, 3 << 2, warp_column, _MASKED_OR)
-    row = inner_row if tile_row is RZ else k.IMAD("row", tile_row, TILE, inner_row)
-    column = warp_column if tile_column is RZ else k.IMAD("column", tile_column, TILE, warp_column)
     return row, column, group
 
 
-def _pointer(k: Kernel, name: str, group: R, major: R, minor: R, group_size: int, stride: int) -> Vector:
-    """The address of `name`[group, major, minor], rows of `stride` halves."""
-    inside = k.IMAD(f"{name}.inside", major, stride, minor)
-    index = k.IMAD(f"{name}.index", group, group_size, inside)
-    return k.element(f"{name}.pointer", name, index, 2)
+def _pointer(k: Kernel, name: str, group: R, index: R, group_bytes: R, quad_bytes: R) -> Vector:
+    """The address of quad `index` of that group of `name`; what the group adds comes in by a chain of its own."""
+    start = k.element(f"{name}.group", name, group, group_bytes)
+    return k.offset_pointer(f"{name}.pointer", start, index, quad_bytes)
