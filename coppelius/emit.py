@@ -193,9 +193,10 @@ def _live(draft: Draft) -> list[set[int]]:
     """General registers live before each instruction (even places) and after it (odd ones)."""
     live: list[set[int]] = [set() for _ in range(2 * len(draft.items))]
     for virtual, points in zip(draft.names.virtuals, Liveness(draft).points, strict=True):
-        for place in range(points.bit_length()) if virtual.space == "R" else ():
-            if points >> place & 1:
-                live[place].update(range(virtual.first, virtual.first + virtual.width))
+        own = range(virtual.first, virtual.first + virtual.width)
+        for place, bit in enumerate(reversed(f"{points:b}") if virtual.space == "R" else ()):
+            if bit == "1":
+                live[place].update(own)
     return live
 
 

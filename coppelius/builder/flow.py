@@ -100,12 +100,20 @@ class Liveness:
                 if into != before[i] or out != after[i]:
                     before[i], after[i], changed = into, out, True
         self._refuse_undefined(before[0])
+        return self._points([m for i in range(count) for m in (before[i], after[i] | self._definitions[i])])
+
+    def _points(self, live: list[int]) -> list[int]:
+        """Lanes live at each point -> the points of each named register: a lane's run is entered where it ends."""
         points = [0] * len(self.draft.names.virtuals)
-        for i in range(count):
-            for lane in _ones(before[i]):
-                points[self._lanes[lane][1]] |= 1 << (2 * i)
-            for lane in _ones(after[i] | self._definitions[i]):
-                points[self._lanes[lane][1]] |= 1 << (2 * i + 1)
+        since: dict[int, int] = {}
+        previous = 0
+        for point, lanes in enumerate([*live, 0]):
+            for lane in _ones(lanes ^ previous):
+                if lanes >> lane & 1:
+                    since[lane] = point
+                else:
+                    points[self._lanes[lane][1]] |= (1 << point) - (1 << since[lane])
+            previous = lanes
         return points
 
     def _refuse_undefined(self, entry: int) -> None:

@@ -6,12 +6,16 @@ A pair or quad counts each of its registers.  RZ, URZ, PT and UPT hold no state 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from coppelius.isa.form import Encoding
 from coppelius.isa.slots import WRITE, Access
 
 _STATELESS = {"R": 255, "P": 7, "UP": 7}
+# every encoding begins with its guard and its inversion, then the control fields, in which nothing is a register
+_CONTROL = slice(2, 7)
+_NO_CONTROL = (0,) * 5
 
 
 class Touch(NamedTuple):
@@ -24,7 +28,12 @@ class Touch(NamedTuple):
 
 def touched(encoding: Encoding, values: Sequence[int], mode: str) -> list[Touch]:
     """Registers of one instruction touched in that mode ("read" or "write"), in slot order, repeats kept."""
-    found = []
+    return list(_touched(encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]), mode))
+
+
+@lru_cache(maxsize=1 << 16)
+def _touched(encoding: Encoding, values: tuple[int, ...], mode: str) -> tuple[Touch, ...]:
+    found: list[Touch] = []
     column = encoding.column
     for access in encoding.accesses:
         if access.mode != mode or (access.when and values[column[access.when[0]]] not in access.when[1]):
@@ -36,7 +45,7 @@ def touched(encoding: Encoding, values: Sequence[int], mode: str) -> list[Touch]
             access.width if isinstance(access.width, int) else access.width[1].get(values[column[access.width[0]]], 1)
         )
         found += [Touch(access.slot, access.space, first + i) for i in range(width)]
-    return found
+    return tuple(found)
 
 
 def reads(encoding: Encoding, values: Sequence[int]) -> list[Touch]:

@@ -204,6 +204,7 @@ class Encoding:
     ) -> None:
         self.form = form
         self.mnemonic = form.mnemonic
+        self.stem = form.mnemonic.split(".")[0]
         self.opcode = opcode
         self.name = f"{form.mnemonic}:{variant}" if variant else form.mnemonic
         self.pipe = form.pipe

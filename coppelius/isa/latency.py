@@ -189,25 +189,31 @@ _UNIFORM_MOVES = ("ULDC", "UMOV", "VOTEU")
 _FIXED_PIPES = frozenset((ALU, FMA, WIDE, HALF, TENSOR, UNIFORM))
 
 
+@lru_cache(maxsize=8192)
+def _suffix_columns(encoding: Encoding) -> tuple[int, ...]:
+    """Columns of the fields whose codes have suffixes."""
+    return tuple(encoding.column[m.name] for m in encoding.modifiers if not isinstance(m, Suffix | Alias))
+
+
 @lru_cache(maxsize=65536)
 def _suffixed(encoding: Encoding, codes: tuple[int, ...]) -> str:
-    text = encoding.mnemonic
+    text, code = encoding.mnemonic, iter(codes)
     for modifier in encoding.modifiers:
         if isinstance(modifier, Suffix):
             text += modifier.text
         elif not isinstance(modifier, Alias):
-            text += modifier.suffixes[codes[encoding.column[modifier.name]]]
+            text += modifier.suffixes[next(code)]
     return text
 
 
 def full_name(encoding: Encoding, values: Sequence[int]) -> str:
     """The mnemonic with its suffixes: `HMMA.16816.F32.BF16`."""
-    return _suffixed(encoding, tuple(values[: len(encoding.fields)]))
+    return _suffixed(encoding, tuple([values[column] for column in _suffix_columns(encoding)]))
 
 
 def stem(encoding: Encoding) -> str:
     """The mnemonic's first part: `IMAD` of `IMAD.WIDE`."""
-    return encoding.mnemonic.split(".")[0]
+    return encoding.stem
 
 
 def is_variable(encoding: Encoding, values: Sequence[int]) -> bool:  # noqa: ARG001 - modifiers may decide one day

@@ -132,14 +132,9 @@ def operand_cycles(encoding: Encoding, values: Sequence[int]) -> int:
     return _OPERAND_CYCLES.get(stem(encoding), _OTHER_OPERANDS)[place]
 
 
-class _Step(NamedTuple):
-    """What the model needs of one instruction of the program."""
+class _Kind(NamedTuple):
+    """What the model needs of one instruction, its control word apart; registers with their classes."""
 
-    stall: int
-    keep: int
-    wait: int
-    write_barrier: int
-    read_barrier: int
     reads: tuple[tuple[tuple[str, int], str], ...]
     writes: tuple[tuple[tuple[str, int], str], ...]
     pipes: tuple[str, ...]
@@ -150,20 +145,40 @@ class _Step(NamedTuple):
     counted: tuple[int, int]
 
 
+class _Step(NamedTuple):
+    """One instruction under its control word; waits: the scoreboards that it waits for."""
+
+    kind: _Kind
+    pipes: tuple[str, ...]
+    stall: int
+    waits: tuple[int, ...]
+    write_barrier: int
+    read_barrier: int
+
+
+# the control fields' columns, which every encoding begins with after its guard, and none of them set
+_CONTROL = slice(2, 7)
+_NO_CONTROL = (0,) * 5
+_WAITS = tuple(tuple(board for board in range(6) if mask >> board & 1) for mask in range(64))
+
+
 def _step(row: Instruction, memory: int) -> _Step:
-    encoding, values = row.encoding, row.values
+    values = row.values
+    stall, _, write_barrier, read_barrier, wait = values[_CONTROL]
+    kind = _kind(row.encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]), memory)
+    return _Step(kind, kind.pipes, stall or DRAIN, _WAITS[wait], write_barrier, read_barrier)
+
+
+@lru_cache(maxsize=1 << 15)
+def _kind(encoding: Encoding, values: tuple[int, ...], memory: int) -> _Kind:
+    row = Instruction(encoding, values)
     kind = stem(encoding)
     variable = is_variable(encoding, values)
     reads = tuple(((t.space, t.number), consumer_class(encoding, values, t)) for t in row.reads)
     writes = tuple(((t.space, t.number), "" if variable else producer_class(encoding, values, t)) for t in row.writes)
     pipes, taken = pipe_of(encoding, full_name(encoding, values))
     signals = variable or kind == "LDGSTS"
-    return _Step(
-        row["stall"] or DRAIN,
-        row["keep"],
-        row["wait"],
-        row["write_barrier"],
-        row["read_barrier"],
+    return _Kind(
         reads,
         writes,
         pipes,
@@ -188,35 +203,37 @@ class _Warp:
     def earliest(self, step: _Step) -> int:
         """When its next instruction may issue, pipes apart."""
         time = self.ready
-        for board in range(6):
-            if step.wait >> board & 1:
-                time = max(time, max(self.boards[board], default=0))
-        board, count = step.counted
+        for board in step.waits:
+            time = max(time, *self.boards[board]) if self.boards[board] else time
+        board, count = step.kind.counted
         if count >= 0 and len(self.boards[board]) > count:
             time = max(time, sorted(self.boards[board])[-count - 1])
-        for key, column in step.reads:
-            if key in self.made:
-                issued, row = self.made[key]
-                time = max(time, issued + raw_cell(row, column).cycles)
+        made = self.made
+        for key, column in step.kind.reads:
+            if key in made:
+                issued, row = made[key]
+                ready = issued + raw_cell(row, column).cycles
+                if ready > time:
+                    time = ready
         return time
 
     def issue(self, step: _Step, time: int) -> None:
         """Go on to the next instruction."""
-        for key, row in step.writes:
+        kind = step.kind
+        for key, row in kind.writes:
             if row:
                 self.made[key] = (time, row)
             else:
                 self.made.pop(key, None)
-        if step.kind == "LDGSTS":
-            self.copies = max(self.copies, time + step.result)
-        for board in range(6):
-            if step.wait >> board & 1:
-                self.boards[board] = []
+        if kind.kind == "LDGSTS":
+            self.copies = max(self.copies, time + kind.result)
+        for board in step.waits:
+            self.boards[board] = []
         if step.write_barrier != NO_BARRIER:
-            done = max(self.copies, time + 1) if step.kind == "LDGDEPBAR" else time + step.result
+            done = max(self.copies, time + 1) if kind.kind == "LDGDEPBAR" else time + kind.result
             self._raise(step.write_barrier, done, time)
         if step.read_barrier != NO_BARRIER:
-            self._raise(step.read_barrier, time + step.operands, time)
+            self._raise(step.read_barrier, time + kind.operands, time)
         self.ready = time + step.stall
         self.place += 1
 
@@ -235,6 +252,8 @@ class Pipes:
         """When one of these pipes can take an instruction."""
         if pipes == MEMORY_QUEUE:
             return self.queue[0] if len(self.queue) == QUEUE_PLACES else 0
+        if len(pipes) == 1:
+            return self.free.get(pipes[0], 0)
         return min([self.free.get(pipe, 0) for pipe in pipes])
 
     def issue(self, pipes: tuple[str, ...], taken: int, time: int) -> None:
@@ -252,15 +271,23 @@ def modelled_cycles(program: Program, trace: Sequence[int] | None = None, *, mem
 
     memory: cycles of a load; `MEMORY_CYCLES` are the two that reports give.
     """
-    known: dict[Instruction, _Step] = {}
-    rows = list(program)
-    steps = []
-    for i in range(len(rows)) if trace is None else trace:
-        row = rows[i]
-        if row not in known:
-            known[row] = _step(row, memory)
-        steps.append(known[row])
-    return _run(steps, warps) if steps else 0
+    rows = program.rows
+    places = range(len(rows)) if trace is None else trace
+    known = {i: _step(rows[i], memory) for i in set(places)}
+    steps = [known[i] for i in places]
+    if not steps:
+        return 0
+    return _alone(steps) if warps == 1 else _run(steps, warps)
+
+
+def _alone(steps: Sequence[_Step]) -> int:
+    """`_run` of one warp, which needs no choice."""
+    warp, pipes, now = _Warp(), Pipes(), -1
+    for step in steps:
+        now = max(warp.earliest(step), pipes.earliest(step.pipes), now + 1)
+        pipes.issue(step.pipes, step.kind.taken, now)
+        warp.issue(step, now)
+    return now + 1
 
 
 def _run(steps: Sequence[_Step], count: int) -> int:
@@ -280,7 +307,7 @@ def _run(steps: Sequence[_Step], count: int) -> int:
         now, last = best, chosen
         warp = warps[chosen]
         step = steps[warp.place]
-        pipes.issue(step.pipes, step.taken, now)
+        pipes.issue(step.pipes, step.kind.taken, now)
         warp.issue(step, now)
         if warp.place == len(steps):
             running.remove(chosen)

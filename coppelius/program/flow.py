@@ -14,6 +14,7 @@ from coppelius.program.program import Instruction, Program, branch_target
 
 _UNKNOWN = ("CALL", "RET", "BRX", "BRXU", "JMX", "JMXU", "JMP", "KILL", "RPCMOV")
 _ENDS = ("BRA", "EXIT")
+_TURNS = frozenset((*_UNKNOWN, *_ENDS))
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Block:
 
 def stem(instruction: Instruction) -> str:
     """The mnemonic's first part."""
-    return instruction.encoding.mnemonic.split(".")[0]
+    return instruction.encoding.stem
 
 
 def may_fall_through(instruction: Instruction) -> bool:
@@ -43,6 +44,8 @@ def may_fall_through(instruction: Instruction) -> bool:
 def following(instruction: Instruction, ordinal: int, count: int) -> tuple[int, ...]:
     """Ordinals that may be executed after it."""
     name = stem(instruction)
+    if name not in _TURNS:
+        return (ordinal + 1,) if ordinal + 1 < count else ()
     if name in _UNKNOWN:
         raise Refusal(f"instruction {ordinal}: {name} goes where only the whole module knows; it is not rescheduled")
     out: list[int] = []
@@ -58,7 +61,13 @@ def following(instruction: Instruction, ordinal: int, count: int) -> tuple[int, 
 
 def blocks(program: Program) -> list[Block]:
     """The basic blocks in program order."""
-    rows = list(program)
+    if "blocks" not in program.memo:
+        program.memo["blocks"] = _blocks(program)
+    return list(program.memo["blocks"])
+
+
+def _blocks(program: Program) -> list[Block]:
+    rows = program.rows
     after = [following(row, i, len(rows)) for i, row in enumerate(rows)]
     leaders = {0}
     for i, row in enumerate(rows):

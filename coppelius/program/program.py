@@ -8,8 +8,9 @@ A branch holds the distance to its target in bytes from the next instruction, as
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Instruction:
         values = list(self.values)
         for name, value in changes.items():
             values[self.encoding.column[name]] = value
-        return replace(self, values=tuple(values))
+        return Instruction(self.encoding, tuple(values))
 
     @property
     def control(self) -> Control:
@@ -84,6 +85,8 @@ class Program:
     """Instructions of one target's table; see the module's docstring for the arrays."""
 
     decoded: Decoded
+    # by name, what was found out about it before: a program does not change
+    memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def table(self) -> Table:
@@ -103,10 +106,17 @@ class Program:
         return len(self.uids)
 
     def __iter__(self) -> Iterator[Instruction]:
-        encodings = self.table.encodings
-        for uid, row in zip(self.uids.tolist(), self.values.tolist(), strict=True):
-            encoding = encodings[uid]
-            yield Instruction(encoding, tuple(row[: len(encoding.fields)]))
+        return iter(self.rows)
+
+    @property
+    def rows(self) -> tuple[Instruction, ...]:
+        """All instructions."""
+        found: tuple[Instruction, ...] | None = self.memo.get("rows")
+        if found is None:
+            kinds = [self.table.encodings[uid] for uid in self.uids.tolist()]
+            pairs = zip(kinds, self.values.tolist(), strict=True)
+            found = self.memo["rows"] = tuple([Instruction(e, tuple(row[: len(e.fields)])) for e, row in pairs])
+        return found
 
     def __getitem__(self, ordinal: int) -> Instruction:
         encoding = self.table.encodings[self.uids[ordinal]]

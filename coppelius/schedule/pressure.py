@@ -22,35 +22,40 @@ class Budget:
 
 
 class Pressure:
-    """The registers live along one block."""
+    """The registers live along one block; `read`, `written`: of each of its instructions."""
 
     def __init__(self, operations: Sequence[Operation], block: Block, budget: Budget) -> None:
-        self.operations = operations
         self.registers = budget.registers
         self.live = set(budget.before[block.start])
         self.after = budget.after[block.start]
+        self.read = {i: _read(operations[i]) for i in range(block.start, block.end)}
+        self.written = {i: _written(operations[i]) for i in range(block.start, block.end)}
         self.readers: Counter[int] = Counter()
-        for op in operations[block.start : block.end]:
-            self.readers.update(_read(op))
+        for keys in self.read.values():
+            self.readers.update(keys)
 
     def over(self, i: int) -> int:
         """Registers over the budget once instruction i has issued."""
-        written = _written(self.operations[i])
+        written = self.written[i]
+        if len(self.live) + len(written) <= self.registers:
+            return 0
         left = len(self.live) + len(written - self.live) - len(self._ended(i) - written)
         return max(0, left - self.registers)
 
     def issue(self, i: int) -> int:
         """Instruction i issues; how many are live then, operands and results both."""
-        written, ended = _written(self.operations[i]), self._ended(i)
+        written, ended = self.written[i], self._ended(i)
         self.live |= written
         most = len(self.live)
-        self.readers.subtract(_read(self.operations[i]))
-        self.live -= {key for key in ended | written if not self.readers[key] and key not in self.after}
+        readers = self.readers
+        for key in self.read[i]:
+            readers[key] -= 1
+        self.live -= {key for key in ended | written if not readers[key] and key not in self.after}
         return most
 
     def _ended(self, i: int) -> set[int]:
         """Registers that nothing reads after instruction i."""
-        keys = _read(self.operations[i]) & self.live
+        keys = self.read[i] & self.live
         return {key for key in keys if self.readers[key] == 1 and key not in self.after}
 
 

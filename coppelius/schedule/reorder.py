@@ -93,6 +93,10 @@ class Graph:
                 self.before[i].append(j)
 
 
+# whom an instruction must follow, cycles between, and whether a result of variable latency must have come, too
+_Need = tuple[int, int, bool]
+
+
 class Blocks:
     """The blocks of a program and what ordering them needs."""
 
@@ -106,6 +110,7 @@ class Blocks:
         self.rows, self.operations, self.budget = rows, operations, budget
         self.results = {memory: self.results_at(memory) for memory in MEMORY_CYCLES}
         self.access = [access_of(row, pin) for row, pin in zip(rows, pins, strict=True)]
+        self._known: dict[tuple[int, int], list[list[_Need]]] = {}
         self.operands = [
             operand_cycles(r.encoding, r.values) if op.late else 0 for r, op in zip(rows, operations, strict=True)
         ]
@@ -122,10 +127,16 @@ class Blocks:
             return original
         orders = [original]
         graphs = {memory: self.graph(block, self.results[memory]) for memory in MEMORY_CYCLES}
-        orders += [self._listed(block, graph) for graph in graphs.values()]
+        for graph in graphs.values():
+            if (listed := self._listed(block, graph)) not in orders:
+                orders.append(listed)
+        if len(orders) == 1:
+            return original
         base = [self._length(block, graph, original) for graph in graphs.values()]
 
         def cost(order: list[int]) -> float:
+            if order is original:
+                return sum(own / max(own, 1) for own in base)
             lengths = (self._length(block, graph, order) for graph in graphs.values())
             return sum(length / max(own, 1) for length, own in zip(lengths, base, strict=True))
 
@@ -144,42 +155,53 @@ class Blocks:
 
     def graph(self, block: Block, results: Sequence[int]) -> Graph:
         """Dependences with their cycles; the last instruction of a block that ends in a branch follows all."""
+        first = block.start
+        if (first, block.end) not in self._known:
+            self._known[first, block.end] = self._needs(block)
         after: list[dict[int, int]] = []
+        for needs in self._known[first, block.end]:
+            need: dict[int, int] = {}
+            for i, cycles, awaited in needs:
+                if awaited and results[i] > cycles:
+                    cycles = results[i]
+                if cycles > need.get(i - first, -1):
+                    need[i - first] = cycles
+            after.append(need)
+        return Graph(first, after)
+
+    def _needs(self, block: Block) -> list[list[_Need]]:
+        """Of each instruction, whom it must follow: cycles, and whether a result of variable latency is awaited."""
+        found = []
         writers: dict[int, list[int]] = {}
         readers: dict[int, list[int]] = {}
+        accesses: list[tuple[int, Access]] = []
         for j in range(block.start, block.end):
-            need: dict[int, int] = {}
-            for i, cycles in self._register_needs(j, writers, readers, results):
-                need[i - block.start] = max(cycles, need.get(i - block.start, 0))
+            needs = list(self._register_needs(j, writers, readers))
             mine = self.access[j]
             if mine.reads or mine.writes or mine.fence:
-                for i in range(block.start, j):
-                    if self.access[i].before(mine):
-                        need.setdefault(i - block.start, 1)
+                needs += [(i, 1, False) for i, access in accesses if access.before(mine)]
+                accesses.append((j, mine))
             if j == block.end - 1 and self.rows[j].encoding.pipe == CONTROL:
-                for i in range(block.end - 1 - block.start):
-                    need.setdefault(i, 0)
-            after.append(need)
+                needs += [(i, 0, False) for i in range(block.start, j)]
+            found.append(needs)
             self._enter(j, writers, readers)
-        return Graph(block.start, after)
+        return found
 
-    def _register_needs(
-        self, j: int, writers: dict[int, list[int]], readers: dict[int, list[int]], results: Sequence[int]
-    ) -> Iterator[tuple[int, int]]:
+    def _register_needs(self, j: int, writers: dict[int, list[int]], readers: dict[int, list[int]]) -> Iterator[_Need]:
         op = self.operations[j]
         for key, column in op.reads:
             for i in writers.get(key, ()):
                 rows = [row for other, row, *_ in self.operations[i].writes if other == key]
                 fixed = max((RAW_NEED[row][column] for row in rows if row >= 0 and column >= 0), default=1)
-                yield i, max(fixed, results[i], 1)
+                yield i, max(fixed, 1), True
         for key, _, column, war in op.writes:
             for i in writers.get(key, ()):
                 rows = [row for other, row, *_ in self.operations[i].writes if other == key]
                 guarded = self.operations[i].guard != 0
                 fixed = max((WAW_NEED[guarded][row][column] for row in rows if row >= 0 and column >= 0), default=1)
-                yield i, max(fixed, results[i], 1)
+                yield i, max(fixed, 1), True
             for i in readers.get(key, ()):
-                yield i, self._overwrite(i, key, war)
+                yield i, self._overwrite(i, key, war), False
 
     def _overwrite(self, i: int, key: int, war: int) -> int:
         """Cycles between a read and the next write of a register."""
@@ -221,9 +243,13 @@ class Blocks:
 
         def rank(i: int) -> tuple[int, int, int, int]:
             over = 0 if pressure is None else pressure.over(block.start + i)
-            return over, max(time, ready_at[i], self._free(pipes, block, i)), -heights[i], i
+            taken = self.operations[block.start + i].pipes
+            if taken not in free:
+                free[taken] = max(time, pipes.earliest(taken))
+            return over, max(ready_at[i], free[taken]), -heights[i], i
 
         while ready:
+            free: dict[tuple[str, ...], int] = {}
             choice = min(ready, key=rank)
             time = max(time, ready_at[choice], self._free(pipes, block, choice))
             op = self.operations[block.start + choice]
@@ -251,9 +277,7 @@ class Blocks:
         for ordinal in order:
             i = ordinal - block.start
             op = self.operations[ordinal]
-            time = max(
-                time, pipes.earliest(op.pipes), max((issued[k] + c for k, c in graph.after[i].items()), default=0)
-            )
+            time = max(time, pipes.earliest(op.pipes), *[issued[k] + c for k, c in graph.after[i].items()])
             issued[i] = time
             pipes.issue(op.pipes, op.taken, time)
             time += max(op.floor, 1)

@@ -43,12 +43,23 @@ def schedule(program: Program, pins: Pins, *, reorder: bool = False) -> tuple[Pr
 
 def is_quicker(program: Program, than: Program) -> bool:
     """Whether the model finds it quicker somewhere and slower nowhere: either trace, either memory figure."""
-    shares = [
-        modelled_cycles(program, trace(program), memory=memory) / modelled_cycles(than, trace(than), memory=memory)
-        for trace in (reachable, walk)
-        for memory in MEMORY_CYCLES
-    ]
+    shares = [mine / other for mine, other in zip(_figures(program), _figures(than), strict=True)]
     return max(shares) <= 1 and min(shares) < 1
+
+
+def _figures(program: Program) -> list[int]:
+    """Modelled cycles of both traces, each at both memory figures."""
+    if "figures" not in program.memo:
+        traces = [reachable(program), walk(program)]
+        once = [[modelled_cycles(program, traces[0], memory=memory) for memory in MEMORY_CYCLES]]
+        again = (
+            once
+            if traces[1] == traces[0]
+            else [[modelled_cycles(program, traces[1], memory=memory) for memory in MEMORY_CYCLES]]
+        )
+        program.memo["figures"] = [cycles for figures in (once[0], again[0]) for cycles in figures]
+    found: list[int] = program.memo["figures"]
+    return found
 
 
 def _moved(program: Program, pins: Pins) -> tuple[list[int], Program]:
