@@ -20,7 +20,7 @@ from coppelius.cli.built import read_json, unreadable
 from coppelius.cli.checkout import find_checkout
 from coppelius.cli.identities import complete_identity
 from coppelius.cli.output import print_json, unknown
-from coppelius.cli.show import FILES, NATIVE, listing_of
+from coppelius.cli.stages import NATIVE, STAGES, listing_of, words_of
 from coppelius.isa.refusal import Refusal
 
 DIFFERENT = 1
@@ -31,14 +31,16 @@ HERE = "."
 @click.argument("identity", shell_complete=complete_identity)
 @click.argument("a")
 @click.argument("b")
+@click.option("--target", default=NATIVE, show_default=True, help="Whose words of a revision are compared.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def diff_command(identity: str, a: str, b: str, as_json: bool) -> int:
+def diff_command(identity: str, a: str, b: str, target: str, as_json: bool) -> int:
     """IDENTITY at A and at B: two stages, two git revisions (`.` is the working tree) or two manifest files."""
     root = find_checkout()
-    first, second = (_lines(root, identity, name, {a, b}) for name in (a, b))
+    stage = words_of(target)
+    first, second = (_lines(root, identity, name, {a, b}, stage) for name in (a, b))
     lines = list(difflib.unified_diff(first, second, a, b, lineterm=""))
     if as_json:
-        print_json(identity=identity, a=a, b=b, equal=first == second, diff=lines)
+        print_json(identity=identity, target=target, a=a, b=b, equal=first == second, diff=lines)
     else:
         for line in lines:
             click.echo(line)
@@ -47,28 +49,28 @@ def diff_command(identity: str, a: str, b: str, as_json: bool) -> int:
     return DIFFERENT if lines else 0
 
 
-def _lines(root: Path, identity: str, name: str, both: set[str]) -> list[str]:
-    """What is compared of one side."""
-    if both <= set(FILES):
-        return listing_of(_image_folder(root, identity), name)
-    if both & set(FILES):
+def _lines(root: Path, identity: str, name: str, both: set[str], stage: str) -> list[str]:
+    """What is compared of one side; of a revision, what `stage` gives."""
+    if both <= set(STAGES):
+        return listing_of(root, _known(identity), name)
+    if both & set(STAGES):
         raise click.UsageError(
-            f"{' and '.join(sorted(both))}: a stage is compared with a stage; known: {', '.join(FILES)}"
+            f"{' and '.join(sorted(both))}: a stage is compared with a stage; known: {', '.join(STAGES)}"
         )
     if name != HERE and Path(name).is_file():
         return _released(Path(name), identity)
     if name == HERE:
-        return listing_of(_image_folder(root, identity), "encode")
-    return _at_revision(root, identity, name)
+        return listing_of(root, _known(identity), stage)
+    return _at_revision(root, identity, name, stage)
 
 
-def _image_folder(root: Path, identity: str) -> Path:
+def _known(identity: str) -> str:
     from coppelius.catalog import IMAGES
 
     known = [image.identity for image in IMAGES]
     if identity not in known:
         unknown("image", identity, known)
-    return root / "build" / NATIVE / identity
+    return identity
 
 
 def _released(path: Path, identity: str) -> list[str]:
@@ -90,24 +92,25 @@ def _flat(prefix: str, value: Any) -> Sequence[tuple[str, Any]]:
     return [(prefix, value)]
 
 
-def _at_revision(root: Path, identity: str, revision: str) -> list[str]:
+def _at_revision(root: Path, identity: str, revision: str, stage: str) -> list[str]:
     """The image's listing, built from a revision's own sources."""
     found = subprocess.run(
         ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"],
         cwd=root, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if found.returncode:
-        raise click.UsageError(f"{revision!r}: neither a stage ({', '.join(FILES)}), a revision, nor a manifest file")
+        raise click.UsageError(f"{revision!r}: neither a stage ({', '.join(STAGES)}), a revision, nor a manifest file")
     with tempfile.TemporaryDirectory(prefix="coppelius-diff-") as folder:
         archive = subprocess.run(["git", "archive", found.stdout.strip()], cwd=root, capture_output=True, check=True)
         subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
         store = os.environ.get("COPPELIUS_STORE", str(root / "cache" / "objects"))
         environment = {**os.environ, "COPPELIUS_STORE": store, "PYTHONPATH": folder}
+        step, target = f"{STAGES[stage].step}:{identity}", STAGES[stage].target
         built = subprocess.run(
-            [sys.executable, "-m", "doit", f"encode:{identity}"],
+            [sys.executable, "-m", "doit", *([] if target == NATIVE else [f"targets={target}"]), step],
             cwd=folder, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if built.returncode:
             said = (built.stdout + built.stderr).strip().replace(f"{folder}/", "")
-            raise Refusal(f"{revision}: encode:{identity} does not build there\n{said}")
-        return listing_of(Path(folder) / "build" / NATIVE / identity, "encode")
+            raise Refusal(f"{revision}: {step} does not build there\n{said}")
+        return listing_of(Path(folder), identity, stage)

@@ -1,8 +1,7 @@
 """An image's listing at one stage of its build, each instruction with the source line that made it.
 
-The listing is what the last build left.  `encode` is decoded from the machine words; its lines are those
-of the listing it was encoded from.  Guarding moves no instruction; halving may, and its origin table says
-which emitted instruction each one came from.
+The listing is what the last build left (`coppelius.cli.stages`).  Of the machine words, whatever the target, the
+lines are those of the listing they were encoded from.
 """
 
 from pathlib import Path
@@ -10,19 +9,17 @@ from typing import Any
 
 import click
 
-from coppelius.cli.built import read_json, unreadable
 from coppelius.cli.checkout import find_checkout
+from coppelius.cli.identities import complete_identity
 from coppelius.cli.output import print_json, print_table, unknown
-from coppelius.isa.refusal import Refusal
+from coppelius.cli.stages import NATIVE, STAGES, listing_of, source_lines, stage_file
 
-FILES = {"emit": "emit.sass", "halve": "halve.sass", "guard": "guard.sass", "encode": "material.bin"}
-NATIVE = "sm86"
 WORD_BYTES = 16
 
 
 @click.command("show")
-@click.argument("identity")
-@click.option("--stage", type=click.Choice(list(FILES)), default="encode", show_default=True)
+@click.argument("identity", shell_complete=complete_identity)
+@click.option("--stage", type=click.Choice(list(STAGES)), default="encode", show_default=True)
 @click.option("--stats", is_flag=True, help="What it asks of the machine, instead of the listing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show_command(identity: str, stage: str, stats: bool, as_json: bool) -> None:
@@ -32,15 +29,17 @@ def show_command(identity: str, stage: str, stats: bool, as_json: bool) -> None:
     known = [image.identity for image in IMAGES]
     if identity not in known:
         unknown("image", identity, known)
-    folder = find_checkout() / "build" / NATIVE / identity
+    root = find_checkout()
     if stats:
-        _show_stats(identity, folder, as_json)
+        if STAGES[stage].target != NATIVE:
+            raise click.UsageError(f"--stats: counted for {NATIVE} alone, not for {stage}")
+        _show_stats(identity, root, as_json)
         return
-    lines = listing_of(folder, stage)
-    sources = source_lines(folder, stage, len(lines))
+    lines = listing_of(root, identity, stage)
+    sources = source_lines(root, identity, stage, len(lines))
     rows = [_split(n, line, source) for n, (line, source) in enumerate(zip(lines, sources, strict=True))]
     if as_json:
-        print_json(identity=identity, target=NATIVE, stage=stage, instructions=rows)
+        print_json(identity=identity, target=STAGES[stage].target, stage=stage, instructions=rows)
         return
     width = max((len(row["control"]) + len(row["text"]) for row in rows), default=0) + 1
     for row in rows:
@@ -49,7 +48,7 @@ def show_command(identity: str, stage: str, stats: bool, as_json: bool) -> None:
         click.echo(f"{row['offset']:04x}  {code:<{width}}{source}".rstrip())
 
 
-def _show_stats(identity: str, folder: Path, as_json: bool) -> None:
+def _show_stats(identity: str, root: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from coppelius.catalog import IMAGES, declaration
@@ -57,7 +56,7 @@ def _show_stats(identity: str, folder: Path, as_json: bool) -> None:
     from coppelius.cli.stats import as_rows, statistics_of
     from coppelius.program.program import Program
 
-    path = _built(folder, "encode")
+    path = stage_file(root, identity, "encode")
     row = next(image for image in IMAGES if image.identity == identity)
     material = path.read_bytes()
     made = statistics_of(Program.decode(material), declaration(row), sampled_accesses(row, material))
@@ -66,39 +65,6 @@ def _show_stats(identity: str, folder: Path, as_json: bool) -> None:
         print_json(identity=identity, target=NATIVE, **asdict(made), **degrees)
     else:
         print_table(("figure", identity), as_rows(made))
-
-
-def _built(folder: Path, stage: str) -> Path:
-    """What a stage left; refuses where it has not run."""
-    path = folder / FILES[stage]
-    if not path.is_file():
-        raise Refusal(f"{folder.name}: not built as far as {stage}; run doit {stage}:{folder.name}")
-    return path
-
-
-def listing_of(folder: Path, stage: str) -> list[str]:
-    """The instructions' lines after a stage, without the listing's header."""
-    path = _built(folder, stage)
-    if stage == "encode":
-        from coppelius.program.listing import listing_lines
-        from coppelius.program.program import Program
-
-        return listing_lines(Program.decode(path.read_bytes()))
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line.startswith("[")]
-
-
-def source_lines(folder: Path, stage: str, count: int) -> list[str]:
-    """`file:line` for each instruction, or nothing where it is not known."""
-    path = folder / "lines.json"
-    if not path.is_file():
-        return [""] * count
-    table = read_json(path)
-    emitted = [f"{table['files'][file]}:{line}" for file, line, _region in table["lines"]]
-    origin = list(range(len(emitted))) if stage == "emit" else read_json(folder / "origin.json")
-    if len(origin) != count:
-        raise unreadable(path, f"{len(origin)} lines for {count} instructions")
-    return [emitted[ordinal] if ordinal is not None else "" for ordinal in origin]
 
 
 def _split(ordinal: int, line: str, source: str) -> dict[str, Any]:

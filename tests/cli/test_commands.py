@@ -17,6 +17,7 @@ from coppelius.isa.refusal import Refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 FADD = bytes.fromhex("21720001020000000000000000e80f00")  # nvdisasm: FADD R0, R1, R2
+FADD_CONSTANT = bytes.fromhex("21760001005800000000000000e80f00")  # nvdisasm: FADD R0, R1, c[0x0][0x160]
 ACCEPTED = {"scoreboard": "accepted"}
 PLACE = {image.identity: number for number, image in enumerate(IMAGES)}
 
@@ -189,6 +190,36 @@ def test_show_as_json(call: Callable[..., Outcome]) -> None:
     assert {key: made[key] for key in ("version", "identity", "target", "stage")} == {
         "version": 1, "identity": "fill", "target": "sm86", "stage": "emit",
     }  # fmt: skip
+
+
+def test_show_what_was_lowered_for_another_target(call: Callable[..., Outcome], built: Path) -> None:
+    """Two instructions for the emitted second one, and one that has no line; the words are the target's own."""
+    lowered = built.parents[1] / "sm121" / "fill"
+    lowered.mkdir(parents=True)
+    (lowered / "lower.sass").write_text(EMITTED.replace("sm86", "sm121"))
+    (lowered / "lower.json").write_text("[0, 1]")
+    (lowered / "material.bin").write_bytes(FADD * 2)
+    assert [line.split()[-1] for line in call("show", "fill", "--stage", "lower_sm121").out.splitlines()] == [
+        "kernels/fill.py:30", "{hidden=1}",
+    ]  # fmt: skip
+    made = json.loads(call("show", "fill", "--stage", "sm121", "--json").out)
+    assert (made["target"], made["stage"]) == ("sm121", "sm121")
+    assert [(row["text"], row["source"]) for row in made["instructions"]] == [
+        ("FADD R0, R1, R2", "kernels/fill.py:30"), ("FADD R0, R1, R2", ""),
+    ]  # fmt: skip
+    # a word of SM86 alone: constants are no operands of an addition there
+    (lowered / "material.bin").write_bytes(FADD_CONSTANT * 2)
+    refused = call("show", "fill", "--stage", "sm121")
+    assert (refused.status, refused.out) == (1, "")
+    assert "sm121" in refused.err
+
+
+@pytest.mark.usefixtures("built")
+def test_show_of_a_target_that_is_not_built(call: Callable[..., Outcome]) -> None:
+    assert call("show", "fill", "--stage", "sm89") == Outcome(
+        1, "", "coppelius: fill: not built as far as sm89; run doit targets=sm89 encode_sm89:fill\n"
+    )
+    assert call("show", "fill", "--stage", "sm121", "--stats").status == 2
 
 
 def test_show_decodes_the_machine_words(call: Callable[..., Outcome], built: Path) -> None:

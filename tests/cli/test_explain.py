@@ -8,9 +8,10 @@ import pytest
 
 STUBS = {
     "coppelius/program/program.py": (
-        "class Program:\n    @staticmethod\n    def decode(code):\n"
+        "class Program:\n    @staticmethod\n    def decode(code, table=None):\n"
         "        return [code[n:n + 16].rstrip(b'.').decode() for n in range(0, len(code), 16)]\n"
     ),
+    "coppelius/isa/table.py": "def table_of(target):\n    return target\n",
     "coppelius/program/listing.py": "def listing_lines(program):\n    return program\n",
 }
 
@@ -110,6 +111,24 @@ def test_two_revisions_are_built_from_their_own_sources(listed):
     assert listed.command("diff", "third", "HEAD", ".").status == 0
     made = json.loads(listed.command("diff", "third", "HEAD~1", ".", "--json").output)
     assert (made["equal"], "-[] move bf16" in made["diff"]) == (False, True)
+
+
+def test_another_target_at_two_revisions_and_beside_the_native_one(listed):
+    """The revision's own plan does not name that target."""
+    listed.edit("coppelius/kernels/halves.py", "move half", "copy half")
+    git(listed, "commit", "-qam", "second")
+    outcome = listed.command("diff", "third", "HEAD~1", "HEAD", "--target", "sm121")
+    assert {"-[] move bf16", "+[] copy bf16"} <= set(outcome.output.splitlines()), outcome.output
+    assert listed.command("diff", "third", "HEAD", ".", "--target", "sm121").status == 1  # not built here
+    listed.plan(targets='["sm86", "sm121"]')
+    listed.doit()
+    assert listed.command("diff", "third", "HEAD", ".", "--target", "sm121").status == 0
+    assert listed.command("diff", "third", "guard", "lower_sm121").status == 0
+    assert listed.command("diff", "third", "encode", "sm121").status == 0
+    assert "-[] copy half" in listed.command("diff", "third", "emit", "sm121").output.splitlines()
+    refused = listed.command("diff", "third", "HEAD", ".", "--target", "sm12")
+    assert (refused.status, refused.output.count("\n")) == (1, 1)
+    assert "target 'sm12': not one we build; known: sm80, sm86" in refused.output
 
 
 def test_two_manifests(listed, tmp_path):
