@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from miniature_checkout import KillAt, Watch
@@ -33,6 +35,32 @@ SHARES = 3
 @pytest.mark.parametrize("store", ["cold", "warm"])
 @pytest.mark.parametrize("share", range(SHARES))
 def test_a_build_killed_at_a_write_leaves_nothing_stale(built, share, store, tmp_path):
+    """Some of all writes, and each of the last, where the release is published."""
+
+    def chosen(writes):
+        points = {*random.Random(SEED).sample(range(1, writes), 5), *range(writes - 5, writes + 1)}
+        return sorted(points)[share::SHARES]
+
+    kill_at_writes(built, store, chosen, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["cold", "warm"])
+def test_a_build_killed_at_every_write_leaves_nothing_stale(mini, store, in_memory):
+    copied = mini.copy(in_memory / "checkout").built()
+    points = kill_at_writes(copied, store, lambda writes: range(1, writes + 1), in_memory)
+    print(f"{store} store: killed at each of {points} writes")
+
+
+@pytest.fixture
+def in_memory(tmp_path):
+    """A folder that no disk holds up: being killed needs none."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
+        yield Path(folder)
+
+
+def kill_at_writes(built, store, chosen, folder):
     """Cold: killed while it runs steps and fills the store; warm: while it restores them."""
     before = built.outputs()
     if store == "warm":
@@ -47,14 +75,12 @@ def test_a_build_killed_at_a_write_leaves_nothing_stale(built, share, store, tmp
 
     chill()
     built.edit(*EDIT)
-    watch = Watch(tmp_path / "watch")
+    watch = Watch(folder / "watch")
     built.doit(before=watch)
     after = built.outputs()
-    assert after == built.clean_outputs(tmp_path / "clean")
+    assert after == built.clean_outputs(folder / "clean")
     writes = len(watch.noted("write"))
-    # some of all writes, and each of the last, where the release is published
-    points = sorted({*random.Random(SEED).sample(range(1, writes), 5), *range(writes - 5, writes + 1)})
-    for point in points[share::SHARES]:
+    for point in chosen(writes):
         built.edit(*UNDO)
         assert built.doit().status == 0
         assert built.outputs() == before, f"killed at write {point} of {writes}, undone"
@@ -71,6 +97,23 @@ def test_a_build_killed_at_a_write_leaves_nothing_stale(built, share, store, tmp
         assert built.doit().status == 0
         assert built.outputs() == after
     assert [path.name for path in (built.root / "build/.partial").iterdir()] == []
+    return writes
+
+
+@pytest.mark.slow
+def test_a_first_build_killed_at_every_write_is_finished_by_the_next(mini, in_memory):
+    clean = mini.clean_outputs(in_memory / "clean")
+    watched = mini.copy(in_memory / "watched")
+    watched.doit(before=Watch(in_memory / "watch"))
+    writes = sum(line.startswith("write ") for line in (in_memory / "watch").read_text().splitlines())
+    for point in range(1, writes - 5):  # the last writes depend on what has settled
+        checkout = mini.copy(in_memory / "checkout")
+        assert checkout.doit(before=KillAt(point)).status == -signal.SIGKILL
+        assert checkout.release_is_whole(), point
+        assert checkout.doit().status == 0
+        assert checkout.outputs() == clean, point
+        shutil.rmtree(checkout.root)
+    print(f"killed at each of {writes} writes of a first build")
 
 
 def test_a_first_build_killed_anywhere_is_finished_by_the_next(mini, tmp_path):
