@@ -39,7 +39,8 @@ def moved_offset(source: Layout, target: Layout, bank: int, offset: int, what: s
         size = 8 if meaning in DOUBLE_WORDS else WORD
         if place <= offset < place + size:
             if meaning not in target.words or (meaning == "shared window" and target.reserved != source.reserved):
-                raise Refusal(f"{what}: {target.target} keeps no {meaning} in constant bank 0")
+                instead = "; use loads and stores of that space" if "window" in meaning else ""
+                raise Refusal(f"{what}: {target.target} keeps no {meaning} in constant bank 0{instead}")
             return target.words[meaning] + offset - place
     raise Refusal(f"{what}: c[0x0][{offset:#x}] has no known place on {target.target}")
 
@@ -80,7 +81,8 @@ def place_constants(
     for load in sorted(loads, key=lambda c: (-c.words, c)):
         first = next((n for n in free if n % load.words == 0 and all(n + k in free for k in range(load.words))), None)
         if first is None:
-            raise Refusal(f"{len(loads)} constants need more uniform registers than the {len(free)} that are free")
+            few = f"{len(loads)} constants need more uniform registers than the {len(free)} that are free"
+            raise Refusal(f"{few}; load some of them by LDC")
         free = [n for n in free if not first <= n < first + load.words]
         at[load] = first
     places = {}

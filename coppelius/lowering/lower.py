@@ -7,7 +7,8 @@ Control words are the target's own: nothing of SM86's schedule is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from coppelius.isa.control import Control
@@ -16,6 +17,7 @@ from coppelius.isa.refusal import Refusal
 from coppelius.isa.slots import Slot
 from coppelius.isa.table import Table, table_of
 from coppelius.isa.targets.layout import Layout, layout_of
+from coppelius.isa.word import WORD_BYTES
 from coppelius.lowering.constants import (
     Constant,
     constant_of,
@@ -75,11 +77,9 @@ def translate(program: Program, target: str) -> tuple[Program, list[int], int]:
     spare = Spare(rows)
     for ordinal, row in enumerate(rows):
         constant = found.get(ordinal)
-        try:
+        with _named(ordinal):
             one = _lowered(row, table, source, layout, None if constant is None else places[constant])
             groups.append(expand(one, table, spare))
-        except Refusal as refusal:
-            raise Refusal(f"instruction {ordinal}: {refusal}") from None
     lowered = Program.of([group[-1] for group in groups], table)
     if groups:
         groups[0] = [*(_load(table, load, _register(load, places, wanted)) for load in loads), *groups[0]]
@@ -93,10 +93,20 @@ def _constant_operands(
     """Each instruction that reads a constant as an operand, and what it reads."""
     found = {}
     for ordinal, row in enumerate(rows):
-        slot = constant_slot(row.encoding)
-        if slot is not None:
-            found[ordinal] = constant_of(row, slot, source, layout, _words(row, slot, table))
+        with _named(ordinal):
+            slot = constant_slot(row.encoding)
+            if slot is not None:
+                found[ordinal] = constant_of(row, slot, source, layout, _words(row, slot, table))
     return found
+
+
+@contextmanager
+def _named(ordinal: int) -> Iterator[None]:
+    """Says which instruction a refusal is about."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise Refusal(f"instruction {ordinal} at {ordinal * WORD_BYTES:#x}: {refusal}") from None
 
 
 def _words(row: Instruction, slot: Slot, table: Table) -> int:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from coppelius.isa.control import CONTROL_FIELDS, Control
 from coppelius.isa.form import Encoding
-from coppelius.isa.latency import full_name
+from coppelius.isa.latency import full_name, stem
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table
 from coppelius.isa.values import Alias, Modifier, Suffix
-from coppelius.lowering.rules import FLOAT_ATOMICS, RULES, SUFFIXES, Rule, is_float_atomic
+from coppelius.lowering.rules import FLOAT_ATOMICS, REMEDIES, RULES, SUFFIXES, Rule, is_float_atomic
 from coppelius.program.program import Instruction
 
 _CONTROL = frozenset(f.name for f in CONTROL_FIELDS)
@@ -40,7 +40,8 @@ def rewrite(
     rule = _rule(row, table, name)
     target = _encoding(table, rule.row or name, own_form if form is None else form)
     if target is None:
-        raise Refusal(f"{full_name(old, row.values)}: {table.target} has no such instruction")
+        instead = REMEDIES.get(stem(old), "write it with what both have")
+        raise Refusal(f"{full_name(old, row.values)}: {table.target} has no such instruction; {instead}")
     values = dict(zip(target.column, target.defaults, strict=True))
     for field, value in zip(old.fields, row.values, strict=True):
         into = rule.fields.get(field.name, field.name)

@@ -71,6 +71,18 @@ HABITS: Mapping[str, Habits] = {
     "sm121": _BLACKWELL_HABITS,
 }
 
+# stem -> what to write in its place, where a target has nothing like it
+REMEDIES: Mapping[str, str] = {
+    "WARPSYNC": "meet by BSSY and BSYNC, or in the whole warp by WARPSYNC 0xffffffff",
+    "ATOMS": "add by ATOMS.ADD, whose operand says how much",
+    "MUFU": "compute in 32 bits and pack",
+    "TEX": "load from global memory", "TLD": "load from global memory", "TXQ": "pass the size as a parameter",
+    "SULD": "load from global memory", "SUST": "store to global memory", "SURED": "reduce in global memory by RED",
+    "I2IP": "clamp by IMNMX and pack by PRMT",
+    "VABSDIFF": "subtract and take IABS", "VABSDIFF4": "subtract byte by byte",
+    "IMMA": "multiply bytes", "BMMA": "count by LOP3 and POPC",
+}  # fmt: skip
+
 # suffixes of SM89 and later that say in more words what SM86's say
 SUFFIXES = {
     ("F2FP", "BF16", ""): ".F16.F32",
