@@ -18,6 +18,7 @@ with told(ROOT):
     from tasks.arena import task_arena
     from tasks.check import task_check
     from tasks.choices import task_choices
+    from tasks.cubin import task_cubin
     from tasks.emit import task_emit
     from tasks.encode import task_encode
     from tasks.gc import task_gc
@@ -46,6 +47,7 @@ __all__ = [
     "task_arena",
     "task_check",
     "task_choices",
+    "task_cubin",
     "task_emit",
     "task_encode",
     "task_gc",

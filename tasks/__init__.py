@@ -12,9 +12,11 @@ place        coppelius.arena.placement         length of material.bin, alignment
                                                previous place.json
 arena (one)  coppelius.arena.release           every material, place and verdict, arena.bin, manifest.json
                                                plan, rows                         (in build/<target>/)
+cubin (one)  coppelius.container.release       arena.bin, manifest.json           coppelius.cubin, cubins/*.cubin
+                                                                                  (in build/<target>/)
 
 For another target `lower` (coppelius.lowering.lower; native guard.sass -> lower.sass, lower.json) comes before its own
-encode, check, place and arena; the steps are named `lower_sm121:gather` and so on.
+encode, check, place, arena and cubin; the steps are named `lower_sm121:gather` and so on.
 
 A step's code is its entry modules, all that they import of coppelius, and its stage's file here.
 

@@ -31,7 +31,7 @@ class Input(NamedTuple):
     """A file that a stage reads: whose, and what of it counts."""
 
     file: str
-    of: str = "own"  # own image, the native one, previous, every image; the target, for tiled products
+    of: str = "own"  # own image, the native one, previous, every image; the target, its release, for tiled products
     counts: str = "content"  # or length
 
 
@@ -55,6 +55,10 @@ def tiled(file: str) -> Input:
     return Input(file, of="tiled")
 
 
+def released(file: str) -> Input:
+    return Input(file, of="release")
+
+
 class Stage(NamedTuple):
     name: str
     doc: str
@@ -66,6 +70,7 @@ class Stage(NamedTuple):
     raw: tuple[str, ...] = ()  # packages whose bytes count, comments and all
     once: bool = False
     only: str = ""  # the kernels it is for, by how their names begin
+    each: str = ""  # of a stage over all images: a folder of one more output an image, and its ending
 
 
 own = Input
@@ -99,6 +104,9 @@ SM86 = (
                                                                                 ("arena.bin", "manifest.json"),
           code=("coppelius.arena.release",), plan=("half", "base", "alignment"),
           row=("identity", "declaration"), once=True),
+    Stage("cubin",  "the release as files that the CUDA driver loads",
+          (released("manifest.json"), released("arena.bin")),                  ("coppelius.cubin",),
+          code=("coppelius.container.release",), once=True, each="cubins/*.cubin"),
 )
 LOWERED = (
     Stage("lower",  "listing in the target's words, scheduled anew",
@@ -108,11 +116,13 @@ LOWERED = (
           code=("coppelius.program.encoding",)),
     *(stage for stage in SM86 if stage.name in ("check", "place")),
     # what the native listings were made from is not asked again
-    *(s._replace(inputs=tuple(x for x in s.inputs if x.of != "tiled")) for s in SM86 if s.name == "arena"),
+    *(s._replace(inputs=tuple(x for x in s.inputs if x.of != "tiled")) for s in SM86 if s.once and not s.only),
 )
 # fmt: on
 
 NATIVE = "sm86"
+PRUNED = "pruned"  # the folder of a release pruned by hand, beside the whole one
+TAKEN = frozenset(("cubins", PRUNED))  # folders of a target that are no image's
 # stages whose outputs other targets are made from
 FOR_OTHERS = ("choices", "emit", "halve", "guard")
 TARGETS: Mapping[str, tuple[Stage, ...]] = {
@@ -145,6 +155,11 @@ class Step:
     @property
     def folder(self) -> str:
         return self.outputs[0].rpartition("/")[0]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The outputs' names in its folder."""
+        return tuple(path[len(self.folder) + 1 :] for path in self.outputs)
 
 
 class Graph:
@@ -182,7 +197,7 @@ def build_graph(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Graph:
     for identity, count in Counter(row["identity"] for row in rows).items():
         if count > 1:
             raise Refusal(f"image {identity!r}: {count} rows have this identity; give each image its own")
-        if not identity or set(identity) & set("/=:*\\ ") or identity.startswith((".", "-")):
+        if not identity or set(identity) & set("/=:*\\ ") or identity.startswith((".", "-")) or identity in TAKEN:
             raise Refusal(f"image {identity!r}: its identity cannot name a folder and a step")
     stages = [(target, stage) for target in plan.targets for stage in TARGETS[target]]
     if NATIVE not in plan.targets:
@@ -196,12 +211,13 @@ def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: P
     task = stage.name if target == NATIVE else f"{stage.name}_{target}"
     settings = {name: getattr(plan, name) for name in stage.plan} | {"target": target}
     identities = [row["identity"] for row in rows]
-    if stage.only and not any(row["kernel"].startswith(stage.only) for row in rows):
+    if (stage.only and not any(row["kernel"].startswith(stage.only) for row in rows)) or (stage.each and not rows):
         return
 
     def inputs(position: int) -> tuple[tuple[str, str], ...]:
         mine = rows if stage.once else rows[position : position + 1]
         of = {"every": identities, "tiled": [""] if any(row["kernel"].startswith(TILED) for row in mine) else []}
+        of["release"] = [""]
         if not stage.once:
             of |= {"own": [identities[position]], "previous": identities[max(position - 1, 0) : position]}
             of |= {"native": of["own"]}
@@ -214,7 +230,8 @@ def _steps(target: str, stage: Stage, rows: Sequence[Mapping[str, Any]], plan: P
 
     entries = (f"tasks.{stage.name}", *stage.code)
     if stage.once:
-        outputs = tuple(_path(target, "", file) for file in stage.outputs)
+        files = (*stage.outputs, *(stage.each.replace("*", identity) for identity in identities if stage.each))
+        outputs = tuple(_path(target, "", file) for file in files)
         parameters = settings | ({"images": [parts(row) for row in rows]} if stage.row else {})
         yield Step(task, stage, target, None, inputs(0), outputs, parameters, entries)
         return

@@ -25,7 +25,7 @@ from doit.dependency import Dependency, DependencyStatus
 from cache import atomic, files, front
 from cache.files import MISSING
 from cache.lock import die_with_parent
-from tasks.graph import BUILD, Step
+from tasks.graph import BUILD, TAKEN, Step
 from tasks.ledger import STATE, Cause, History, Observation
 from tasks.loading import USAGE
 from tasks.project import Project
@@ -197,12 +197,16 @@ def remove_dropped(project: Project) -> None:
     steps = project.graph.steps
     for target in project.plan.targets:
         images = {step.identity for step in steps.values() if step.target == target}
-        files = {Path(path).name for step in steps.values() if step.target == target for path in step.outputs}
+        files = {path.rpartition("/")[2] for step in steps.values() if step.target == target for path in step.outputs}
         folder = project.root / BUILD / target
         if folder.is_dir():
             for path in folder.iterdir():
-                if path.is_dir() and not path.name.startswith(".") and path.name not in images:
+                if path.is_dir() and not path.name.startswith(".") and path.name not in images | TAKEN:
                     _remove_folder(path, files)
+        for step in (step for step in steps.values() if step.stage.each and step.target == target):
+            written = project.ledger.records.get(step.name, {}).get("outputs", [])
+            for dropped in {path for path, _ in written} - set(step.outputs):
+                (project.root / dropped).unlink(missing_ok=True)
         prefix = f"{BUILD}/{target}/"
         records = project.ledger.records.items()
         project.ledger.forget(

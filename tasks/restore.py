@@ -79,7 +79,7 @@ def key_of(step: Step, seen: Observation) -> str:
             "tools": seen.tools,
             "parameters": dict(step.parameters),
             "inputs": [digest for _, digest in seen.inputs],
-            "outputs": list(step.stage.outputs),
+            "outputs": list(step.files),
         }
     )
 
@@ -97,7 +97,7 @@ class Restorer:
         if step.name in self.ledger.forgotten:  # its user wants to see it run
             return False
         start = time.time()
-        found = self.store.find(key_of(step, seen), step.stage.outputs)
+        found = self.store.find(key_of(step, seen), step.files)
         if found is None:
             return False
         contents = dict(zip(step.outputs, found.contents.values(), strict=True))
@@ -116,17 +116,27 @@ class Restorer:
     def keep(self, step: Step, seen: Observation, sizes: Mapping[str, int], written: Mapping[str, str],
              seconds: float) -> None:  # fmt: skip
         """The trace of a step that has run and is recorded; its blobs are in the store."""
-        outputs = [Output(path.rpartition("/")[2], written[path], sizes[path]) for path in step.outputs]
+        named = zip(step.files, step.outputs, strict=True)
+        outputs = [Output(name, written[path], sizes[path]) for name, path in named]
         self.store.keep_trace(key_of(step, seen), step.name, outputs, seconds)
 
 
 def publish(root: Path, step: Step, contents: Mapping[str, bytes]) -> None:
-    """Gives a step's outputs their contents; those of a stage over all images together."""
-    if len(contents) > 1 and step.stage.once:
+    """Gives a step's outputs their contents; those of a release together, of one file an image those that change."""
+    if step.stage.each:
+        contents = {path: content for path, content in contents.items() if not _holds(root / path, content)}
+    elif len(contents) > 1 and step.stage.once:
         atomic.publish(root / step.folder, {Path(path).name: text for path, text in contents.items()})
         return
     for path, content in contents.items():
         atomic.write(root / path, content, root / SCRATCH)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def perform(root: Path, step: Step, action: Action, store: Store) -> dict[str, Any]:

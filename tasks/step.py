@@ -59,8 +59,8 @@ def project() -> Project:
 
 
 def default_tasks() -> list[str]:
-    """What `doit` builds: the arena of each target."""
-    return [step.name for step in project().graph.steps.values() if step.stage.name == "arena"]
+    """What `doit` builds: the arena of each target, and its cubins."""
+    return [step.name for step in project().graph.steps.values() if step.stage.name in ("arena", "cubin")]
 
 
 def steps_of(stage: str, action: Action) -> Iterator[Any]:

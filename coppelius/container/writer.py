@@ -72,23 +72,23 @@ def symbol_name(identity: str) -> str:
 
 def write_cubin(images: Sequence[ReleasedImage]) -> bytes:
     """The cubin of these images of one target; refuses two that C cannot tell apart."""
+    return _Writer(_kernels(images)).write()
+
+
+def write_release(images: Sequence[ReleasedImage]) -> list[bytes]:
+    """The cubin of all these images, then one of each."""
     kernels = _kernels(images)
-    names = Counter(kernel.name for kernel in kernels)
-    for kernel in kernels:
-        if names[kernel.name] > 1:
-            raise Refusal(f"{kernel.image.identity}: another image's symbol is {kernel.name}, too")
-    return _Writer(images[0].target, kernels).write()
-
-
-def write_cubins(images: Sequence[ReleasedImage]) -> dict[str, bytes]:
-    """One cubin an image, by identity."""
-    return {k.image.identity: _Writer(k.image.target, [k]).write() for k in _kernels(images)} if images else {}
+    return [_Writer(part).write() for part in (kernels, *([kernel] for kernel in kernels))]
 
 
 def _kernels(images: Sequence[ReleasedImage]) -> list[_Kernel]:
     targets = sorted({image.target for image in images})
     if len(targets) != 1:
         raise Refusal(f"a cubin is for one target; these images are for {', '.join(targets) or 'none'}")
+    names = Counter(symbol_name(image.identity) for image in images)
+    for image in images:
+        if names[symbol_name(image.identity)] > 1:
+            raise Refusal(f"{image.identity}: another image's symbol is {symbol_name(image.identity)}, too")
     facts = facts_of(targets[0], [image.code for image in images], [image.identity for image in images])
     return [
         _Kernel(symbol_name(i.identity), i, f, i.code + NOP * (-len(i.code) % _CODE_ALIGNMENT // len(NOP)))
@@ -99,8 +99,8 @@ def _kernels(images: Sequence[ReleasedImage]) -> list[_Kernel]:
 class _Writer:
     """The sections and symbols of these kernels."""
 
-    def __init__(self, target: str, kernels: Sequence[_Kernel]) -> None:
-        self.kernels = kernels
+    def __init__(self, kernels: Sequence[_Kernel]) -> None:
+        self.kernels, target = kernels, kernels[0].image.target
         self.number = int(target.removeprefix("sm"))
         self.layout = layout_of(target)
         self.newer = self.number >= 90

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-UNCHANGED = "steps: 31 up to date\n"
+UNCHANGED = "steps: 32 up to date\n"
 HEAVY = {"doit", "click", "numpy", "networkx", "rich", "json", "re", "pathlib", "hashlib", "inspect"}
 
 
@@ -160,7 +160,7 @@ def test_a_trace_for_perfetto(mini, tmp_path):
     file = tmp_path / "trace.json"
     assert mini.command("build", "--trace", str(file)).status == 0
     events = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]
-    assert sorted(event["name"] for event in events) == mini.steps(also=["arena"])
+    assert sorted(event["name"] for event in events) == mini.steps(also=["arena", "cubin"])
     assert min(event["ts"] for event in events) == 0
     assert all(event["dur"] > 0 and event["args"]["what"] == "run" for event in events)
 

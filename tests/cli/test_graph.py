@@ -16,7 +16,7 @@ def states(checkout, *arguments):
 def test_states_before_and_after_a_build(mini):
     assert set(states(mini).values()) == {"stale"}
     mini.built()
-    assert Counter(states(mini).values()) == {"up to date": 31}
+    assert Counter(states(mini).values()) == {"up to date": 32}
 
 
 def test_an_edit_makes_its_steps_stale_and_those_after_wait(built):
@@ -25,7 +25,7 @@ def test_an_edit_makes_its_steps_stale_and_those_after_wait(built):
     assert [name for name, state in found.items() if state == "stale"] == ["emit:first", "emit:second"]
     waiting = [name for name, state in found.items() if state == "waiting"]
     assert sorted(waiting) == built.steps(
-        "halve guard encode check", "first", "second", also=[*built.steps("place"), "arena"]
+        "halve guard encode check", "first", "second", also=[*built.steps("place"), "arena", "cubin"]
     )
 
 
@@ -33,7 +33,7 @@ def test_a_refused_image_is_shown(built):
     built.edit("coppelius/kernels/halves.py", "move half", "hazard")
     built.doit()
     found = states(built)
-    assert [name for name, state in found.items() if state != "up to date"] == ["check:third", "arena"]
+    assert [name for name, state in found.items() if state != "up to date"] == ["check:third", "arena", "cubin"]
     assert (found["check:third"], found["arena"]) == ("refused", "stale")
 
 
@@ -50,10 +50,10 @@ def test_the_picture_has_a_cell_for_every_step(built, tmp_path):
     picture = built.command("graph").output
     root = ElementTree.fromstring(picture)
     titles = [title.text for title in root.iter(f"{SVG}title")]
-    assert len(titles) == 31
+    assert len(titles) == 32
     assert "emit:third: stale\nits code changed (coppelius/kernels/halves.py)" in titles
     words = Counter(text.text for text in root.iter(f"{SVG}text"))
-    assert (words["stale"], words["after stale"], words["1 stale"], words["third"]) == (1, 8, 1, 1)
+    assert (words["stale"], words["after stale"], words["1 stale"], words["third"]) == (1, 9, 1, 1)
     assert built.command("graph").output == picture
     file = tmp_path / "graph.svg"
     assert built.command("graph", "-o", str(file)).output == ""
@@ -76,7 +76,7 @@ def test_the_latest_build_colours_what_it_ran_and_restored(built):
     built.edit("coppelius/kernels/halves.py", "copy half", "move half")
     built.doit()
     titles = [title.text for title in ElementTree.fromstring(built.command("graph").output).iter(f"{SVG}title")]
-    assert sum(title.endswith(": restored") for title in titles) == 6
+    assert sum(title.endswith(": restored") for title in titles) == 7
 
 
 def test_one_image_with_what_it_reads_and_what_reads_it(built):

@@ -51,7 +51,7 @@ def is_dim(browser, step):
 def test_search_cone_and_click(page, browser, width):
     browser.open(page, WIDTHS[width], 900)
     browser.type_into("#search", "second")
-    assert browser.run("document.querySelector('#said').textContent") == "6 of 31 steps"
+    assert browser.run("document.querySelector('#said').textContent") == "6 of 32 steps"
     assert (is_dim(browser, "check:second"), is_dim(browser, "check:first")) == (False, True)
     browser.type_into("#search", "stale")
     assert (is_dim(browser, "emit:third"), is_dim(browser, "emit:first")) == (False, True)
@@ -59,7 +59,7 @@ def test_search_cone_and_click(page, browser, width):
     assert not is_dim(browser, "emit:first")
 
     browser.type_into("#file", "coppelius/kernels/common.py")
-    assert browser.run("document.querySelector('#said').textContent") == "2 steps run, 11 more if their inputs change"
+    assert browser.run("document.querySelector('#said').textContent") == "2 steps run, 12 more if their inputs change"
     assert [look(browser, step) for step in ("emit:fourth", "check:fifth", "emit:first")] == [
         "runs",
         "may run",
@@ -72,7 +72,7 @@ def test_search_cone_and_click(page, browser, width):
     assert "build/sm86/third/emit.sass" in said
     assert re.search(r"ran \d+\.\d ms\s+never built here", said)
     assert re.search(r"\b[0-9a-f]{64}\b", said)
-    assert "an edit here reaches 8 steps" in said
+    assert "an edit here reaches 9 steps" in said
     assert (look(browser, "emit:third"), browser.run("document.querySelector('#file').value")) == ("stale", "")
     assert (is_dim(browser, "arena"), is_dim(browser, "emit:fourth")) == (False, True)
     browser.click("#about button")  # the first that reads it

@@ -34,8 +34,9 @@ BORROWED = (
     "isa/targets/__init__.py",
     "isa/targets/layout.py",
 )
-PLAN = {"half": '"bf16"', "base": "0x100000000", "alignment": "256", "targets": '["sm86"]'}
+PLAN = {"half": '"bf16"', "base": "0x100000000", "alignment": "256"}
 STAGES = "emit halve guard encode check place"
+OF_EACH_TARGET = ("encode", "check", "place", "arena", "cubin")
 IMAGES = ("first", "second", "third", "fourth", "fifth")
 
 
@@ -67,7 +68,8 @@ class Miniature:
         self.plan()
 
     def plan(self, **settings: str) -> None:
-        lines = [f"{name} = {value}" for name, value in (PLAN | settings).items()]
+        given = PLAN | {"targets": json.dumps(self.targets)} | settings
+        lines = [f"{name} = {value}" for name, value in given.items()]
         (self.root / "pyproject.toml").write_text("\n".join(["[tool.coppelius]", *lines, ""]))
 
     def edit(self, path: str, old: str, new: str) -> None:
@@ -155,9 +157,13 @@ class Miniature:
         return self.doit("run", "-v", "2", *arguments)
 
     def steps(self, stages: str = STAGES, *images: str, also: Sequence[str] = ()) -> list[str]:
-        """Names of steps, sorted as `Outcome.ran` is; without images, those of all images."""
-        named = [f"{stage}:{image}" for stage in stages.split() for image in images or IMAGES]
-        return sorted([*named, *also])
+        """Names of steps, sorted as `Outcome.ran` is; without images, those of all images.
+
+        Other targets' steps beside the native ones are named as well: what a listing that is encoded anew makes
+        there, its lowering included.
+        """
+        named = {*also, *(f"{stage}:{image}" for stage in stages.split() for image in images or IMAGES)}
+        return sorted(named.union(*(_on_target(named, target) for target in self.targets if target != "sm86")))
 
     def built(self) -> "Miniature":
         """This checkout after its first build."""
@@ -207,6 +213,15 @@ class Miniature:
 
     def source_files(self) -> Iterator[Path]:
         yield from sorted((self.root / "coppelius").rglob("*.py"))
+
+
+def _on_target(named: set[str], target: str) -> Iterator[str]:
+    for name in named:
+        stage, colon, image = name.partition(":")
+        if stage in OF_EACH_TARGET:
+            yield f"{stage}_{target}{colon}{image}"
+        if stage == "guard" and f"encode:{image}" in named:
+            yield f"lower_{target}:{image}"
 
 
 def _generated(_folder: str, names: list[str]) -> set[str]:

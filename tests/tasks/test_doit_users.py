@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-STEPS = 31
+STEPS = 32
 
 
 def test_list_names_the_stages_and_all_steps(built):
     stages = [line.split()[0] for line in built.doit("list").output.splitlines()]
-    assert stages == ["arena", "check", "choices", "emit", "encode", "gc", "guard", "halve", "lower", "place"]
+    assert stages == ["arena", "check", "choices", "cubin", "emit", "encode", "gc", "guard", "halve", "lower", "place"]
     listed = built.doit("list", "--all", "--status").output.splitlines()
     assert sum(line.startswith("U ") for line in listed) == STEPS
 
@@ -57,7 +57,7 @@ def test_forget_makes_a_step_run_again(built):
     assert "forgetting encode:first" in built.doit("forget", "encode:first").output
     assert built.build().ran == ["encode:first"]
     built.doit("forget", "--all")
-    assert built.build().ran == built.steps(also=["arena"])
+    assert built.build().ran == built.steps(also=["arena", "cubin"])
 
 
 def test_clean_removes_what_the_steps_wrote(built):
@@ -70,7 +70,7 @@ def test_clean_removes_what_the_steps_wrote(built):
     assert built.outputs() == {}
     assert list((built.root / "build/sm86").glob(".release*")) == []
     outcome = built.build()
-    assert (outcome.ran, outcome.restored) == ([], built.steps(also=["arena"]))
+    assert (outcome.ran, outcome.restored) == ([], built.steps(also=["arena", "cubin"]))
     assert built.outputs() == before
 
 
@@ -91,7 +91,7 @@ def test_clean_waits_for_a_build(built):
 
 def test_always_execute_runs_all_and_changes_nothing(built):
     before = built.outputs()
-    assert built.build("--always-execute").ran == built.steps(also=["arena"])
+    assert built.build("--always-execute").ran == built.steps(also=["arena", "cubin"])
     assert built.outputs() == before
     assert built.build().ran == []
 
@@ -107,7 +107,7 @@ def test_ignore_and_reset_dep(built):
 @pytest.mark.parametrize("parallel", ["process", "thread"])
 def test_two_at_once_build_the_same(mini, parallel, tmp_path):
     outcome = mini.build("-n", "2", "-P", parallel)
-    assert (outcome.status, outcome.ran) == (0, mini.steps(also=["arena"]))
+    assert (outcome.status, outcome.ran) == (0, mini.steps(also=["arena", "cubin"]))
     assert mini.outputs() == mini.clean_outputs(tmp_path / "clean")
     assert mini.build("-n", "2", "-P", parallel).ran == []
 

@@ -48,8 +48,8 @@ def test_placement_is_a_chain_and_the_arena_reads_all():
     }
     made = [f"{stage}:{image}" for stage in ("encode", "place", "check") for image in "ab"]
     assert graph.before(graph.steps["arena"]) == made
-    assert graph.after(["check:a"]) == ["arena"]
-    assert graph.after(["encode:b"]) == ["check:b", "place:b", "arena"]
+    assert graph.after(["check:a"]) == ["arena", "cubin"]
+    assert graph.after(["encode:b"]) == ["check:b", "place:b", "arena", "cubin"]
 
 
 def test_parameters_are_what_the_stage_reads():

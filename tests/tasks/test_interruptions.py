@@ -137,7 +137,7 @@ def test_what_a_killed_build_finished_is_not_done_again(mini):
     again = mini.build()
     assert again.status == 0
     assert len(set(killed.ran) & set(again.ran)) <= 1  # the step that was running
-    assert set(killed.ran) | set(again.ran) == set(mini.steps(also=["arena"]))
+    assert set(killed.ran) | set(again.ran) == set(mini.steps(also=["arena", "cubin"]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -181,7 +181,7 @@ def test_a_deleted_build_folder_is_made_again(built):
     before = built.outputs()
     shutil.rmtree(built.root / "build")
     outcome = built.build()
-    assert (outcome.ran, outcome.restored) == ([], built.steps(also=["arena"]))
+    assert (outcome.ran, outcome.restored) == ([], built.steps(also=["arena", "cubin"]))
     assert built.outputs() == before
 
 
@@ -204,7 +204,7 @@ def test_new_code_of_equal_size_under_an_old_time_is_seen(built):
     status = path.stat()
     built.edit("coppelius/kernels/halves.py", "move half", "copy half")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert built.build().ran == built.steps("emit halve guard encode check", "third", also=["arena"])
+    assert built.build().ran == built.steps("emit halve guard encode check", "third", also=["arena", "cubin"])
     assert (built.root / "build/sm86/third/emit.sass").read_text().startswith("copy half")
 
 
@@ -282,7 +282,7 @@ def test_a_damaged_state_costs_time_and_nothing_else(built, damage):
         content[60:64] = (77).to_bytes(4, "big")  # user_version
         path.write_bytes(content)
     outcome = built.build()
-    assert (outcome.status, outcome.restored) == (0, built.steps(also=["arena"]))
+    assert (outcome.status, outcome.restored) == (0, built.steps(also=["arena", "cubin"]))
     assert outcome.output.count("starting from an empty state") == (damage in ("garbage", "torn", "other layout"))
     assert built.outputs() == before
 
@@ -296,7 +296,7 @@ def test_the_second_of_two_builders_waits_and_finds_all_done(mini):
     first_log, mini.log = mini.log, mini.log.with_name("second.log")
     second = mini.build()
     mini.log = first_log
-    assert mini.finish(first).ran == mini.steps(also=["arena"])
+    assert mini.finish(first).ran == mini.steps(also=["arena", "cubin"])
     assert (second.status, second.ran) == (0, [])
     assert "another build is running in this checkout" in second.output
 

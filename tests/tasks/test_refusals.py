@@ -14,11 +14,11 @@ def test_a_syntax_error_refuses_its_own_images_only(built):
     others = built.steps("emit halve guard encode check", "first", "second")
     assert outcome.ran == sorted([*others, "emit:fourth", "emit:fifth"])
     assert 'emit:fourth failed\n    File "coppelius/kernels/shares.py", line 7' in outcome.output
-    assert "steps: 10 run, 8 up to date, 2 failed, 11 not reached" in outcome.output
+    assert "steps: 10 run, 8 up to date, 2 failed, 12 not reached" in outcome.output
     now = built.outputs()
     assert {path for path in before if now[path] == before[path]} >= {"sm86/arena.bin", "sm86/manifest.json"}
     built.edit("coppelius/kernels/shares.py", "return return", "return")
-    assert built.build().ran == ["arena"]  # with the images that went on
+    assert built.build().ran == ["arena", "cubin"]  # with the images that went on
 
 
 def test_an_undone_syntax_error_leaves_nothing_to_do(built):
@@ -44,7 +44,7 @@ def test_a_first_build_with_an_error_publishes_nothing_and_the_next_does_the_res
     assert outcome.ran == mini.steps("emit halve guard encode check", *others, also=also)
     assert not (mini.root / "build/sm86/arena.bin").exists()
     mini.edit("coppelius/kernels/halves.py", "return return", "return")
-    later = ["place:fourth", "place:fifth", "arena"]
+    later = ["place:fourth", "place:fifth", "arena", "cubin"]
     assert mini.build().ran == mini.steps("emit halve guard encode check place", "third", also=later)
 
 

@@ -43,8 +43,8 @@ def slow(mini):
 def test_progress_is_one_line_that_is_erased(slow):
     text = on_a_terminal(slow)
     assert "\r\x1b[K[" in text
-    assert " of 31] " in text
-    assert text.replace("\r\n", "\n").endswith("steps: 31 run\n")
+    assert " of 32] " in text
+    assert text.replace("\r\n", "\n").endswith("steps: 32 run\n")
     shown = text.split("\r\x1b[K")
     assert all("\n" not in part for part in shown[1:-1])
 
@@ -58,15 +58,15 @@ def test_ci_gets_plain_lines(slow):
 def test_no_color_on_a_terminal(slow):
     text = on_a_terminal(slow, NO_COLOR="1")
     assert not re.search(r"\x1b\[(?:3|4|9|10)\d", text)
-    assert "steps: 31 run" in text
+    assert "steps: 32 run" in text
 
 
 def test_elsewhere_a_plain_line_now_and_then(slow):
     path = slow.root / "tasks/reporter.py"
     path.write_text(path.read_text().replace("PLAIN_EVERY = 10.0", "PLAIN_EVERY = 0.1"))
     lines = slow.doit().output.splitlines()
-    assert any(line.startswith("steps: ") and line.endswith(" of 31") for line in lines)
-    assert lines[-1] == "steps: 31 run"
+    assert any(line.startswith("steps: ") and line.endswith(" of 32") for line in lines)
+    assert lines[-1] == "steps: 32 run"
 
 
 def test_a_failure_is_whole_and_good_steps_are_silent(built):
@@ -82,4 +82,4 @@ def test_the_closing_line_says_what_is_not_zero():
     assert closing_line({"run": 2, "restored": 3, "up to date": 0}, bad=1, saved=0.5) == (
         "steps: 2 run, 3 restored, 1 bad in the store, 0.50 s saved"
     )
-    assert closing_line({"up to date": 31}) == "steps: 31 up to date"
+    assert closing_line({"up to date": 32}) == "steps: 32 up to date"

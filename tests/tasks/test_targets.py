@@ -20,7 +20,7 @@ def test_a_build_publishes_a_release_a_target(mini):
     outcome = mini.build()
     assert outcome.status == 0, outcome.output
     stages = "lower_sm121 encode_sm121 check_sm121 place_sm121"
-    assert of_sm121(outcome.ran) == mini.steps(stages, also=["arena_sm121"])
+    assert of_sm121(outcome.ran) == mini.steps(stages, also=["arena_sm121", "cubin_sm121"])
     manifest = json.loads((mini.root / "build/sm121/manifest.json").read_text())
     assert manifest["target"] == "sm121"
     assert [image["identity"] for image in manifest["images"]] == ["first", "second", "third", "fourth", "fifth"]
@@ -38,7 +38,7 @@ def test_an_edit_lowers_its_image_alone(mini):
 def test_a_target_alone_builds_the_native_listings_and_no_more(mini):
     mini.plan(targets='["sm121"]')
     ran = mini.build().ran
-    assert not [name for name in ran if name.startswith(("encode:", "check:", "place:", "arena:"))]
+    assert not [name for name in ran if name.startswith(("encode:", "check:", "place:"))]
     assert mini.steps("emit halve guard") == [name for name in ran if "_" not in name]
     assert not (mini.root / "build/sm86/arena.bin").exists()
     assert (mini.root / "build/sm121/arena.bin").exists()
@@ -58,7 +58,7 @@ def test_every_target_has_a_graph():
            "block_x": 32, "shared_bytes": 0, "declaration": {}}  # fmt: skip
     graph = build_graph([row], Plan(targets=tuple(TARGETS)))
     assert graph.steps["lower_sm90:a"].inputs == (("build/sm86/a/guard.sass", "content"),)
-    assert list(graph.steps)[-1] == "arena_sm80"
+    assert list(graph.steps)[-2:] == ["arena_sm80", "cubin_sm80"]
 
 
 def test_an_unknown_target_is_refused_by_name(tmp_path):

@@ -1,20 +1,24 @@
-"""The exact list of steps that an edit makes run."""
+"""The exact list of steps that an edit makes run, for the native target alone and for another beside it."""
 
 import pytest
+
+ONE, TWO = ("sm86",), ("sm86", "sm121")
+pytestmark = pytest.mark.parametrize("mini", [ONE, TWO], indirect=True, ids=["one target", "two targets"])
 
 
 def test_a_cold_build_runs_every_step_once(mini):
     outcome = mini.build()
     assert outcome.status == 0, outcome.output
-    assert outcome.ran == mini.steps(also=["arena"])
-    assert "steps: 31 run" in outcome.output
+    assert outcome.ran == mini.steps(also=["arena", "cubin"])
+    assert f"steps: {len(outcome.ran)} run" in outcome.output
     assert "0x100000100    240            15         24" in outcome.output
 
 
 def test_a_build_of_nothing_new_runs_nothing(built):
     outcome = built.build()
     assert (outcome.status, outcome.ran) == (0, [])
-    assert outcome.output == "steps: 31 up to date\n"
+    steps = len(built.steps(also=["arena", "cubin"]))
+    assert outcome.output == f"steps: {steps} up to date\n"
 
 
 def test_a_comment_in_a_kernel_emits_its_images_again(built):
@@ -47,19 +51,21 @@ def test_comments_elsewhere_are_free(built, old, new):
 
 def test_new_words_of_the_same_length_move_no_offset(built):
     built.edit("coppelius/kernels/halves.py", "move half", "copy half")
-    assert built.build().ran == built.steps("emit halve guard encode check", "third", also=["arena"])
+    assert built.build().ran == built.steps("emit halve guard encode check", "third", also=["arena", "cubin"])
     assert built.build().ran == []
 
 
 def test_growth_inside_the_padding_moves_no_later_offset(built):
     built.edit("coppelius/kernels/halves.py", "* count", "* (count + 1)")
-    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=["arena"])
+    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=["arena", "cubin"])
 
 
 def test_growth_past_the_aligned_end_moves_the_offsets_after_it(built):
     built.edit("coppelius/kernels/halves.py", "* count", "* (count + 16)")
     later = built.steps("place", "fourth", "fifth")
-    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=[*later, "arena"])
+    assert built.build().ran == built.steps(
+        "emit halve guard encode check place", "third", also=[*later, "arena", "cubin"]
+    )
 
 
 def test_a_change_of_the_encoder_encodes_all_and_equal_bytes_stop(built):
@@ -69,7 +75,7 @@ def test_a_change_of_the_encoder_encodes_all_and_equal_bytes_stop(built):
 
 def test_a_change_of_the_encoder_goes_on_where_bytes_change(built):
     built.edit("coppelius/program/encoding.py", "line.encode()", 'line.replace("shared", "Shared").encode()')
-    assert built.build().ran == built.steps("encode", also=[*built.steps("check", "fourth", "fifth"), "arena"])
+    assert built.build().ran == built.steps("encode", also=[*built.steps("check", "fourth", "fifth"), "arena", "cubin"])
 
 
 def test_a_change_of_the_checker_checks_all(built):
@@ -86,14 +92,14 @@ def test_a_change_of_an_action_is_a_change_of_its_stage(built):
 def test_how_stages_spell_files_is_part_of_their_code(built):
     built.edit("tasks/outputs.py", "indent=1", "indent=2")
     ran = built.build().ran
-    assert ran == built.steps("halve guard encode check place", also=["arena"])
+    assert ran == built.steps("halve guard encode check place", also=["arena", "cubin"])
 
 
 def test_a_new_row_builds_its_image_and_moves_what_lies_after(built):
     row = '    Image("new", "coppelius.kernels.plain:plain", {"count": 9}),\n    Image("fifth"'
     built.edit("coppelius/catalog.py", '    Image("fifth"', row)
     ran = built.build().ran
-    assert ran == built.steps("emit halve guard encode check place", "new", also=["place:fifth", "arena"])
+    assert ran == built.steps("emit halve guard encode check place", "new", also=["place:fifth", "arena", "cubin"])
 
 
 def test_a_removed_row_takes_its_files_along(built):
@@ -102,8 +108,9 @@ def test_a_removed_row_takes_its_files_along(built):
         '    Image("fourth", "coppelius.kernels.shares:shares", {"count": 2}, registers=None),\n',
         "",
     )
-    assert built.build().ran == ["arena", "place:fifth"]
+    assert built.build().ran == built.steps("", also=["arena", "cubin", "place:fifth"])
     assert not (built.root / "build/sm86/fourth").exists()
+    assert not (built.root / "build/sm86/cubins/fourth.cubin").exists()
 
 
 def test_a_removed_row_spares_what_no_step_wrote(built):
@@ -116,19 +123,19 @@ def test_a_removed_row_spares_what_no_step_wrote(built):
 
 def test_a_part_of_a_row_is_read_by_some_steps_only(built):
     built.edit("coppelius/catalog.py", '{"count": 3}', '{"count": 3}, shared_bytes=64')
-    assert built.build().ran == ["arena", "check:third"]
+    assert built.build().ran == built.steps("", also=["arena", "check:third", "cubin"])
     built.edit("coppelius/catalog.py", "shared_bytes=64", "shared_bytes=64, block_x=64")
-    assert built.build().ran == ["arena", "check:third", "emit:third"]
+    assert built.build().ran == built.steps("", also=["arena", "check:third", "cubin", "emit:third"])
     built.edit("coppelius/catalog.py", '{"count": 3}', '{"count": 2}')
-    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=["arena"])
+    assert built.build().ran == built.steps("emit halve guard encode check place", "third", also=["arena", "cubin"])
 
 
 @pytest.mark.parametrize(
     ("setting", "stages", "after"),
     [
-        ({"half": '"f16"'}, "halve check", ["guard:third", "encode:third", "arena"]),
-        ({"base": "0x200000000"}, "", ["arena"]),
-        ({"alignment": "512"}, "place", ["arena"]),
+        ({"half": '"f16"'}, "halve check", ["guard:third", "encode:third", "arena", "cubin"]),
+        ({"base": "0x200000000"}, "", ["arena", "cubin"]),
+        ({"alignment": "512"}, "place", ["arena", "cubin"]),
     ],
     ids=["half", "base", "alignment"],
 )
