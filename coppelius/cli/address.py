@@ -8,11 +8,12 @@ import click
 from coppelius.arena.addresses import address
 from coppelius.cli.built import read_manifest
 from coppelius.cli.checkout import find_checkout
+from coppelius.cli.identities import complete_identity
 from coppelius.cli.output import print_json, unknown
 
 
 @click.command("address")
-@click.argument("identity")
+@click.argument("identity", shell_complete=complete_identity)
 @click.option("--target", default="sm86", show_default=True, help="Whose release to read.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def address_command(identity: str, target: str, as_json: bool) -> None:

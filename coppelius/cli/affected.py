@@ -11,7 +11,7 @@ from coppelius.cli.project import open_project, relative_paths
 
 
 @click.command("affected")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def affected_command(paths: tuple[str, ...], as_json: bool) -> None:
     """The steps that an edit of these files would run, and those after them."""

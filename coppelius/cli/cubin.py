@@ -11,6 +11,7 @@ import click
 from coppelius.arena.pruning import prune
 from coppelius.cli.built import read_manifest
 from coppelius.cli.checkout import find_checkout
+from coppelius.cli.identities import complete_identity
 from coppelius.cli.output import print_json
 from coppelius.container.image import find_image, images_of
 from coppelius.container.launches import launched, parse_launches
@@ -19,7 +20,7 @@ from coppelius.isa.refusal import Refusal
 
 
 @click.command("cubin")
-@click.argument("identities", nargs=-1)
+@click.argument("identities", nargs=-1, shell_complete=complete_identity)
 @click.option("--target", default="sm86", show_default=True, help="Whose release to read.")
 @click.option("--each", is_flag=True, help="One file for each image as well.")
 @click.option(

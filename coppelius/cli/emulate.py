@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coppelius.cli.commands import REFUSED
+from coppelius.cli.identities import complete_identity
 from coppelius.cli.output import print_json, print_table, unknown
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _NUMPY = {"f32": "float32", "u32": "uint32", "half": "uint16"}
 
 
 @click.command("emulate")
-@click.argument("identity")
+@click.argument("identity", shell_complete=complete_identity)
 @click.option("--half", type=click.Choice(("bf16", "f16")), default="bf16", show_default=True)
 @click.option("--mode", type=click.Choice(("fast", "strict")), default="fast", show_default=True,
               help="strict honours the schedule.")  # fmt: skip

@@ -21,3 +21,16 @@ def complete_identity(_ctx: click.Context, _parameter: click.Parameter, incomple
     from coppelius.catalog import IMAGES
 
     return [image.identity for image in IMAGES if image.identity.startswith(incomplete)]
+
+
+def complete_step(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """What a shell may complete a step's name to; nothing where there is no checkout to ask."""
+    from coppelius.cli.project import open_project
+    from coppelius.isa.refusal import Refusal
+
+    try:
+        steps = open_project().graph.steps
+    except (Refusal, click.UsageError):
+        return []
+    known = dict.fromkeys([*(step.group for step in steps.values()), *steps])
+    return [name for name in known if name.startswith(incomplete)]

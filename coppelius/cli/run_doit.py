@@ -14,6 +14,7 @@ import click
 
 from coppelius.arena.addresses import nearest
 from coppelius.cli.checkout import find_checkout
+from coppelius.cli.identities import complete_step
 
 NOT_STARTED = 3  # published: doit's exit status when it could not start
 UNUSABLE = 2
@@ -21,7 +22,7 @@ UNUSABLE = 2
 
 @click.command("build", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]})
 @click.option("--trace", type=click.Path(dir_okay=False), help="Write when each step ran (opens in Perfetto).")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=complete_step)
 def build_command(trace: str | None, arguments: tuple[str, ...]) -> int:
     """Build what is not up to date; ARGUMENTS are doit's (steps, half=f16, -n 2)."""
     root = find_checkout()

@@ -1,6 +1,7 @@
 """The command line as a user meets it: output, exit status, one line an error, and what it costs to load."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from coppelius.arena.release import Plan, Record, make_release
 from coppelius.catalog import IMAGES, declaration
@@ -302,3 +304,43 @@ def test_every_command_of_the_table_that_exists_has_its_name() -> None:
             command = commands.group.get_command(None, name)  # type: ignore[arg-type]
             assert command is not None
             assert command.name == name
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how_to_complete(shell: str) -> None:
+    environment = {**os.environ, "_COPPELIUS_COMPLETE": f"{shell}_source"}
+    command = [sys.executable, "-m", "coppelius"]
+    made = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert f"_COPPELIUS_COMPLETE={shell}_complete" in made.stdout
+
+
+# fmt: off
+COMPLETIONS = [
+    ("",                           "expl",        ["explain"]),
+    ("explain",                    "gath",        ["gather"]),
+    ("show",                       "gath",        ["gather"]),
+    ("show gather --stage",        "lower_sm12",  ["lower_sm120", "lower_sm121"]),
+    ("diff",                       "gath",        ["gather"]),
+    ("address",                    "gath",        ["gather"]),
+    ("emulate",                    "gath",        ["gather"]),
+    ("cubin fill",                 "gath",        ["gather"]),
+    ("graph --of",                 "gath",        ["gather"]),
+    ("graph --format",             "m",           ["mermaid"]),
+    ("build",                      "check:gath",  ["check:gather"]),
+    ("build -n 2",                 "choi",        ["choices"]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("words", "incomplete", "found"), COMPLETIONS)
+def test_names_are_completed(words: str, incomplete: str, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    shell = ShellComplete(commands.group, {}, "coppelius", "_COPPELIUS_COMPLETE")
+    assert [item.value for item in shell.get_completions(words.split(), incomplete)] == found
+
+
+def test_outside_a_checkout_no_step_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell = ShellComplete(commands.group, {}, "coppelius", "_COPPELIUS_COMPLETE")
+    assert shell.get_completions(["build"], "check") == []
