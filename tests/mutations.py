@@ -2,7 +2,7 @@
 
 A loosening is harmful if the twin then finds something that it did not find before; it is missed if the checkers do
 not name each of those: rule, instruction, register.  What the checkers name and the twin does not is counted as
-cautious: where paths meet they keep only the covers that both have, and they watch the reuse cache.
+cautious: where paths meet they keep only the covers that both have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coppelius.program.program import Program
 # programs longer than this are sampled
 WHOLE, SAMPLE = 1_500, 2_000
 _STEP_FIELDS = {"stall": "stall", "wait": "wait", "write_barrier": "write", "read_barrier": "read"}
-STRICT_RULES = ("stale read", "early overwrite", "overwritten before read")
+STRICT_RULES = ("stale read", "early overwrite", "overwritten before read", "stale reuse")
 
 
 @dataclass

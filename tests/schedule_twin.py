@@ -4,7 +4,7 @@ Knows no blocks, no fixpoints and nothing of `coppelius.check`; shares the opcod
 From each instruction walkers start, one for each register it writes or reads: each goes on, instruction by
 instruction and both ways at a branch, until its value is safe (old enough, waited for, overwritten) and names whoever
 comes too early.  Which walkers pass an instruction is kept, so that a program with one control field changed costs
-only those walks again (`Twin.changed`).
+only those walks again (`Twin.changed`).  What the reuse cache keeps is followed by `reuse_twin`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from reuse_twin import follow, operands
 
 from coppelius.isa import latency
 from coppelius.isa.access import Touch
@@ -147,7 +149,27 @@ class Twin:
                 found |= named
                 for j in passed:
                     self.through[j].append(walker)
+        self.begins = self._begins()
+        self.keepers: list[list[int]] = [[] for _ in self.steps]
+        for i, step in enumerate(self.steps):
+            if any(flagged for _, flagged in operands(step.row)):
+                named, passed = self._keep(i)
+                found |= named
+                for j in passed:
+                    self.keepers[j].append(i)
         self.named: Named = frozenset(found)
+
+    def _begins(self) -> frozenset[int]:
+        """Where blocks begin: behind what may leave, and where control comes from elsewhere."""
+        found = set()
+        for i, step in enumerate(self.steps):
+            targets = {j for j, _ in self._next(i, ())}
+            if step.stem in _LEAVES:
+                found |= {i + 1, *targets}
+        return frozenset(found)
+
+    def _keep(self, i: int) -> tuple[set[tuple[str, int, str]], set[int]]:
+        return follow([s.row for s in self.steps], [s.wait for s in self.steps], self.begins, i)
 
     def changed(self, i: int, **control: int) -> Named:
         """What is wrong once instruction i has other control fields, and was not before."""
@@ -156,6 +178,8 @@ class Twin:
         found = self._alone(i) | (self._alone(i - 1) if i else set())
         for walker in self.through[i]:
             found |= self._walk(walker)[0]
+        for keeper in self.keepers[i]:
+            found |= self._keep(keeper)[0]
         self.steps[i] = kept
         return frozenset(found - self.named)
 

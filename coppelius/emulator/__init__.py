@@ -11,7 +11,8 @@
     semantics/  those meanings, file for file with isa/forms
     numerics/   the arithmetic itself, on arrays of bit patterns
     spaces      loads and stores of each space, memcheck
-    strict      the schedule honoured: when a result lands, when a source is read;  flight: what is under way
+    strict      the schedule honoured: when a result lands, when a source is read;  flight: what is under way;
+                reuse: operands kept beside the pipes
     module      cubins as the driver loads them: code addresses, globals, banks;  launch by a kernel's name
     initcheck   undefined values followed to where they decide something or get out;  undefined: through one
                 instruction;  shadow: beside memory

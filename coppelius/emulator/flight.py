@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from coppelius.emulator.group import Bools, Group
 from coppelius.emulator.operation import Operation
 from coppelius.isa import latency
 from coppelius.isa.access import Touch
-from coppelius.isa.form import FP64, MEMORY, SHARED, XU
+from coppelius.isa.form import CONTROL, FP64, MEMORY, SHARED, XU
 
 Array = npt.NDArray[Any]
 Key = tuple[str, int]
@@ -22,6 +22,19 @@ SPACES = ("R", "P", "UR", "UP")
 _QUEUE = frozenset((MEMORY, SHARED))
 # results that come back in the order of issue (mined: code relies on it)
 _ORDERED = ("LDS", "SHFL", "LDSM", "MOVM")
+
+
+class Kept(NamedTuple):
+    """An operand that the reuse cache may hold: its slot (0 to 2) and registers."""
+
+    slot: int
+    register: int
+    width: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Slot and bank."""
+        return self.slot, self.register & 1
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,10 @@ class Timed:
     variable: bool
     # whether it passes its queue even when its guard is false
     queued: bool
+    # operands that the reuse cache may answer, those that go into it, and whether it keeps nothing behind this
+    slots: tuple[Kept, ...]
+    kept: tuple[Kept, ...]
+    ends: bool
 
     @property
     def op(self) -> latency.Op:
@@ -87,6 +104,7 @@ def timed(operation: Operation) -> Timed:
         (t.space, t.number) for t in reads if t.slot != "guard" and latency.reads_late(i.encoding, i.values, t)
     )
     variable = latency.is_variable(i.encoding, i.values)
+    slots = _slots(operation)
     return Timed(
         operation,
         tuple(t for t in reads if t.slot == "guard"),
@@ -95,4 +113,22 @@ def timed(operation: Operation) -> Timed:
         late,
         variable,
         bool(late or variable) and (i["guard"], i["guard.not"]) != (7, 1),
+        tuple(operand for operand, _ in slots),
+        tuple(operand for operand, flagged in slots if flagged),
+        not i["keep"] or i.encoding.pipe == CONTROL,
     )
+
+
+def _slots(operation: Operation) -> list[tuple[Kept, bool]]:
+    """Operands with a reuse flag, and whether it is set; what no thread ever executes has none."""
+    i = operation.instruction
+    found: list[tuple[Kept, bool]] = []
+    if (i["guard"], i["guard.not"]) == (7, 1):
+        return found
+    for name, column in i.encoding.column.items():
+        numbers = [t.number for t in i.reads if t.space == "R" and f"{t.slot}.reuse" == name]
+        if numbers:
+            # the flag's own place says which slot: bits 122, 123, 124
+            slot = i.encoding.fields[column].bits.parts[0][0] - 122
+            found.append((Kept(slot, min(numbers), len(numbers)), bool(i[name])))
+    return found

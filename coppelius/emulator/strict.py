@@ -11,7 +11,8 @@ An instruction that its guard skips still passes its queue (`!PT` apart), so wai
 The register file holds the new value from issue on, and each instruction in flight keeps the old one: a
 read that comes too early gets the old value, a write that comes too early is undone by the result that
 lands late, an operand that is overwritten too early is read again after that.  Each is a finding.
-Left out: the reuse caches, bank conflicts, and how long anything takes beyond what the schedule grants.
+So is an operand that the reuse cache still holds as it was (`reuse`).
+Left out: bank conflicts, and how long anything takes beyond what the schedule grants.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from coppelius.emulator.engine import Bound, Engine
 from coppelius.emulator.flight import Array, Flight, Key, Timed, same_order, same_queue, timed
 from coppelius.emulator.group import LANES, Bools, Group
 from coppelius.emulator.machine import Machine
+from coppelius.emulator.operation import Operation
+from coppelius.emulator.reuse import ReuseCache
 from coppelius.isa import latency
 from coppelius.isa.access import Touch
 from coppelius.isa.control import BARRIERS, NO_BARRIER
@@ -51,6 +54,7 @@ class StrictEngine(Engine):
         self.readers: dict[Key, list[Flight]] = defaultdict(list)
         self.boards: list[list[tuple[Flight, bool]]] = [[] for _ in range(BARRIERS)]
         self.queue: list[Flight] = []
+        self.reuse = ReuseCache(warps)
         self.copies: list[Callable[[], None]] = []
         self.machine.defer = self.copies.append
         super().run(start)
@@ -79,6 +83,8 @@ class StrictEngine(Engine):
         instruction = timed.operation.instruction
         self._wait(timed, group)
         swapped = self._read(timed, timed.guards, group)
+        if self.reuse.entries or timed.kept:
+            swapped += self._reuse(timed, group)
         if self.watch is not None and here.guard is not None:
             self.watch.decide(timed.operation, group)
         if self.machine.races is not None:
@@ -88,6 +94,11 @@ class StrictEngine(Engine):
         if part is not None:
             swapped += self._read(timed, timed.reads, part)
             overtaken = self._write(timed, part)
+            if self.reuse.entries:
+                for touch in timed.writes:
+                    self.reuse.write((touch.space, touch.number), self._row((touch.space, touch.number)), part)
+        if self.reuse.entries and timed.ends:
+            self.reuse.end(group)
         stall = instruction["stall"]
         if here.control is not None:
             self.trail.append(place)
@@ -248,6 +259,20 @@ class StrictEngine(Engine):
                 np.copyto(row, flight.old[key], where=chosen)
         return swapped
 
+    def _reuse(self, timed: Timed, group: Group) -> list[tuple[Key, Array, Bools]]:
+        """Finds operands that the cache holds as they were, puts them in their place, and keeps what is flagged."""
+        if timed.operation.instruction["wait"]:
+            self.reuse.end(group)
+        swapped = []
+        for key, old, lanes, entry in self.reuse.read(timed, group):
+            fact = f"as {entry.by.ordinal * 16:#06x} {entry.by.text} read it, and written since"
+            self._report("stale reuse", timed, entry.by, key, fact, lanes)
+            row = self._row(key)
+            swapped.append((key, row.copy(), lanes))
+            np.copyto(row, old, where=lanes)
+        self.reuse.keep(timed, group)
+        return swapped
+
     def _too_early(
         self, flight: Flight, timed: Timed, touch: Touch, group: Group
     ) -> tuple[Bools | None, tuple[int, int]]:
@@ -345,17 +370,20 @@ class StrictEngine(Engine):
         return lanes
 
     def _hazard(self, rule: str, timed: Timed, flight: Flight, key: Key, need: int, given: int, lanes: Bools) -> None:
-        name = f"{key[0]}{key[1]}"
         other = flight.timed.operation
         if need:
             fact = f"{given} cycles after it, of {need} needed"
         else:
             fact = f"{given} cycles after it, its scoreboard not waited on"
+        fact = f"of {other.ordinal * 16:#06x} {other.text}: {fact}"
+        self._report(rule, timed, other, key, fact, lanes)
+
+    def _report(self, rule: str, timed: Timed, other: Operation, key: Key, fact: str, lanes: Bools) -> None:
         place = rule, timed.operation.ordinal, other.ordinal, key
         if place in self.said:
             return
         self.said.add(place)
-        detail = f"{name} of {other.ordinal * 16:#06x} {other.text}: {fact}"
+        detail = f"{key[0]}{key[1]} {fact}"
         self.machine.report(timed.operation, rule, detail, warps=np.arange(self.machine.warps), lanes=lanes)
 
     def _restore(self, timed: Timed, swapped: list[tuple[Key, Array, Bools]]) -> None:

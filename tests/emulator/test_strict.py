@@ -73,6 +73,41 @@ def test_fixed_latency_read_too_early() -> None:
     np.testing.assert_array_equal(out, np.arange(N) * 3)  # what LDG had put there
 
 
+# out[t] = x[t] + x[t], the first operand kept for the second sum, which then is of another value
+REUSED = [
+    *GOOD[:5],
+    "[B-1----:R-:W-:-:S02] FADD R8, R5.reuse, R5",
+    "[B------:R-:W-:-:S05] MOV R5, RZ",
+    "[B------:R-:W-:-:S05] FADD R8, R5, R8",
+    "[B0-----:R1:W-:-:S02] STG.E [R2], R8",
+    "[B------:R-:W-:-:S05] EXIT",
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "kept"),
+    [
+        (6, "[B------:R-:W-:-:S05] MOV R5, RZ", True),
+        (6, "[B------:R-:W-:Y:S05] MOV R5, RZ", False),  # another warp is let in
+        (6, "[B-----5:R-:W-:-:S05] MOV R5, RZ", False),  # waits before it writes
+        (5, "[B-1----:R-:W-:-:S02] FADD R8, R5, R5", False),
+        (7, "[B------:R-:W-:-:S05] FADD R8, R8, R5", False),  # another slot
+        (7, "[B-----5:R-:W-:-:S05] FADD R8, R5, R8", False),
+        (6, "[B------:R-:W-:-:S05] FADD R5, R7, RZ", False),  # reads another of the bank through the slot
+        (6, "[B------:R-:W-:-:S05] FADD R5, R6, RZ", True),  # of the other bank
+        (6, "[B------:R-:W-:-:S05] @!PT MOV R5, RZ", False),
+    ],
+)
+def test_operand_that_was_kept_and_overwritten(place: int, line: str, kept: bool) -> None:
+    lines = [line if i == place else text for i, text in enumerate(REUSED)]
+    x, out = np.arange(N, dtype=np.float32) + 1, np.zeros(N, np.float32)
+    found = _run(lines, out, x)
+    assert [f.rule for f in found] == ["stale reuse"] * kept
+    if kept:
+        assert found[0].detail == "R5 as 0x0050 FADD R8, R5.reuse, R5 read it, and written since"
+        np.testing.assert_array_equal(out, 3 * x)
+
+
 def test_result_that_nobody_waited_for() -> None:
     out, found = _plus_one(_changed(5, "B-1----", "B------"))
     assert found[0] == (
