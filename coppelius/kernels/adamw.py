@@ -7,6 +7,9 @@ The bank is bandwidth-bound with instructions to spare, so m, v, the root and th
 (the rounding error of each step, exact by FMA) until p is rounded: where beta1 m and the gradient cancel,
 the step is still that of the exact m.  1 - beta is exact for beta >= 1/2.
 
+NaN stays NaN and an infinite moment infinite.  Left out: negative v; an m or v below 2^-102 has no low part that
+f32 could hold, so that its step is that of the stored one.
+
 Threads walk quads of four elements with the stride of the whole grid; count and stride are baked.  A thread
 leaves once its index passes the last quad, so that the index may lie one stride past it and must fit 32 bits.
 """
@@ -25,7 +28,7 @@ THREADS = 256
 LANES = 4
 _WORD = 1 << 32
 _TOGETHER = 2  # elements side by side: as many as 40 registers hold
-_INFINITY = float("inf")
+_INFINITY, _FINITE = float("inf"), 2.0**127
 # MUFU flushes denormals, so a small v goes into the root times 2^64; the root of 0 is taken as 2^-60 at most
 _SMALL, _LEAST = 2.0**-64, 2.0**-120
 
@@ -73,7 +76,8 @@ def adamw(k: Kernel, *, elements: int, blocks: int = 1024) -> None:
     again = k.label("again")
     k.place(again)
     with k.region("load"):
-        g, m, v, p = (k.LDG_E_128(name, k.at(k.element(f"{name}.from", name, index, 4 * LANES))) for name in "gmvp")
+        size = k.size("from.size", 4 * LANES)
+        g, m, v, p = (k.LDG_E_128(name, k.at(k.element(f"{name}.from", name, index, size))) for name in "gmvp")
     with k.region("step"):
         for first in range(0, LANES, _TOGETHER):
             side = Together(k, _TOGETHER)
@@ -81,8 +85,9 @@ def adamw(k: Kernel, *, elements: int, blocks: int = 1024) -> None:
             _step(side, old[0], old[1], old[2], old[3], fresh)
     with k.region("store"):
         # addresses anew: between loads and stores their registers serve the steps
+        size = k.size("to.size", 4 * LANES)
         for name, value in (("m", m), ("v", v), ("p", p)):
-            k.STG_E_128(k.at(k.element(f"{name}.to", name, index, 4 * LANES)), value)
+            k.STG_E_128(k.at(k.element(f"{name}.to", name, index, size)), value)
         packed = _packed(k, p)
         k.STG_E_64(k.at(k.element("half.to", "half_copy", index, 2 * LANES)), packed)
     k.IADD3(index, index, stride, RZ)
@@ -147,6 +152,8 @@ def _mixed(k: Together, name: str, old: Lanes, beta: Constant, new: Long, fresh:
     total = _sum(k, f"{name}.sum", kept.high, added.high)
     k.FADD(total.low, total.low, added.low)
     k.FADD(total.low, total.low, kept.low)
+    # an infinity's low part is no number, which would become the sum; any finite one leaves the infinity
+    k.FMNMX(total.low, total.low, _FINITE, PT)
     high = k.FADD(f"{name}.new", total.high, total.low)
     taken = k.FADD(f"{name}.taken", high, -total.high)
     k.FADD(total.low, total.low, -taken)
@@ -165,7 +172,7 @@ def _root(k: Together, a: Long) -> Long:
     k.FMUL(inverse, inverse, 0.5)
     k.FMUL(left, left, inverse)
     # the root of infinity is infinity; its low part no longer counts
-    bounded = k.compare_f32("bounded", "LT", a.high, _INFINITY)
+    bounded = k.compare_f32("bounded", "NEU", a.high, _INFINITY)
     k.FSEL(root, root, _INFINITY, bounded)
     k.FMUL(root, root, 2.0**-32, guard=small)
     k.FMUL(left, left, 2.0**-32, guard=small)

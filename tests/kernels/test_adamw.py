@@ -66,6 +66,12 @@ def values(count: int, kind: str) -> dict[str, NDArray[np.float32]]:
         made |= {"p": p * 0, "m": m * 0, "v": v * 0}
     if kind == "fresh bias":
         made["p"] = p * 0
+    if kind == "constant":
+        made = {"p": p * 0 + 0.02, "m": m * 0 + 1e-3, "v": v * 0 + 1e-6, "g": g * 0 + 3e-3}
+    if kind == "denormal":
+        # denormal parameters with normal moments, and the other way round
+        tiny = np.arange(count) % 2 == 0
+        made = {n: np.where(tiny == (n == "p"), a * 1e-41, a) for n, a in made.items()}
     if kind == "small":
         made = {"p": p * 1e-30, "m": m * 1e-20, "v": v**2 * 1e-40, "g": g * 1e-20}
         made["g"][::7] = 0.0
@@ -77,7 +83,7 @@ def values(count: int, kind: str) -> dict[str, NDArray[np.float32]]:
 
 
 @pytest.mark.parametrize("half", harness.HALVES)
-@pytest.mark.parametrize("kind", ["trained", "start", "fresh bias", "small", "large"])
+@pytest.mark.parametrize("kind", ["trained", "start", "fresh bias", "constant", "denormal", "small", "large"])
 def test_one_step(bank: dict[str, NDArray[np.float32]], kind: str, half: str) -> None:
     blocks = [0, 528, 529, 1023]  # the last pass ends inside block 529's stride
     given = values(len(owned(blocks)), kind)
@@ -90,6 +96,27 @@ def test_one_step(bank: dict[str, NDArray[np.float32]], kind: str, half: str) ->
         bounds.exact_bits(out["half_copy"], halves.to_bits(out["p"], half)),
     ):
         assert measured, f"{kind}: {measured}"
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+def test_what_is_no_number_spoils_its_own_element_only(bank: dict[str, NDArray[np.float32]], half: str) -> None:
+    blocks = [0]
+    given = values(len(owned(blocks)), "trained")
+    bad = np.array([np.nan, np.inf, -np.inf], np.float32)
+    for place, name in enumerate("pmg"):
+        given[name][16 * place + np.arange(3)] = bad
+    given["v"][48:50] = bad[:2]
+    out = step(bank, blocks, half, given, SCALARS)
+    with np.errstate(all="ignore"):
+        reference = adamw(given["p"], given["m"], given["v"], given["g"], SCALARS)
+    for name, wanted in (("p", reference.p), ("m", reference.m), ("v", reference.v)):
+        special = ~np.isfinite(wanted)
+        assert np.array_equal(out[name][special], wanted[special], equal_nan=True), name
+        assert np.isfinite(out[name][~special]).all(), name
+    clean = np.isfinite(reference.p)
+    assert clean.sum() == len(clean) - 10  # three of p, m and g each, one of v
+    assert bounds.elementwise_f32(out["p"][clean], reference.p[clean], reference.p_terms[clean])
+    assert bounds.exact_bits(out["half_copy"], halves.to_bits(out["p"], half))
 
 
 def test_the_blocks_tested_include_the_end_of_the_bank() -> None:
