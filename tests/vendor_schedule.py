@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from cuda_launches import Launch, cubin_of
 
 from coppelius.check.facts import facts_of
 from coppelius.check.flow import graph_of
 from coppelius.check.hazard import Hazard
 from coppelius.check.verdict import schedule_hazards
 from coppelius.container.cubin import Kernel
+from coppelius.emulator.faults import Fault
 from coppelius.isa.control import NO_BARRIER
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.word import from_bytes
 from coppelius.program.cycles import MEMORY_CYCLES, modelled_cycles
+from coppelius.program.listing import listing_text
 from coppelius.program.program import Program
 from coppelius.program.trace import reachable, walk
 from coppelius.schedule.schedule import schedule
@@ -91,4 +95,45 @@ def compare(kernels: Iterable[Kernel], *, reorder: bool = False) -> Comparison:
             found.refused.append(f"{name}: {hazards(ours)[0]}")
         ratio = max(a / b for a, b in zip(cycles(ours), cycles(vendor), strict=True))
         found.ratios.append((ratio, name))
+    return found
+
+
+@dataclass
+class Launched:
+    """Our schedules of compiled kernels in the strict emulator, as tests/emulator launches them."""
+
+    launches: int = 0
+    kernels: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    different: list[str] = field(default_factory=list)
+
+
+def run_launches(known: Mapping[tuple[str, str], Sequence[Launch]], variant: str, *, reorder: bool) -> Launched:
+    """Each kernel scheduled anew and run strictly: no finding, and the memory that the vendor's schedule leaves."""
+    found = Launched()
+    for (source, name), launches in sorted(known.items()):
+        cubin = cubin_of(variant, source)
+        kernel = next(k for k in cubin.kernels if k.name == name)
+        try:
+            vendor = Program.decode(kernel.code)
+            ours, _ = schedule(stripped(vendor), [{}] * len(vendor), reorder=reorder)
+        except Refusal as refusal:
+            found.left_out[str(refusal).partition(": ")[2].partition(" ")[0]] += 1
+            continue
+        if kernel.relocations:
+            # their places are offsets into the vendor's order
+            found.left_out["relocated words"] += 1
+            continue
+        # times that it writes down are not another schedule's
+        clocks = "SR_CLOCK" in listing_text(vendor)
+        found.kernels += 1
+        for launch in launches:
+            found.launches += 1
+            try:
+                pair = launch.after(cubin, mode="fast"), launch.after(cubin, ours.encode())
+            except Fault as fault:
+                found.different.append(f"{source} {name}: {fault}")
+                continue
+            if not clocks and any(a.tobytes() != b.tobytes() for a, b in zip(*pair, strict=True)):
+                found.different.append(f"{source} {name}: other memory")
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from vendor_schedule import Comparison, compare
+from cuda_launches import launches
+from vendor_schedule import Comparison, compare, run_launches
 
 from coppelius.container.reader import read_kernels
 
@@ -23,3 +24,11 @@ def test_not_slower_than_the_vendor(reorder: bool) -> None:
     assert [pair for pair in found.ratios if pair[0] > ABOVE] == []
     assert found.kernels > 120
     assert set(found.left_out) <= {"CALL", "BRX", "words outside the table"}
+
+
+@pytest.mark.parametrize("reorder", [False, True])
+def test_the_same_memory_in_the_strict_emulator(reorder: bool) -> None:
+    # elementwise, memory, norm: the rest is the bench's
+    found = run_launches(launches("[emn][leo][emr]*"), "O3", reorder=reorder)
+    assert found.different == []
+    assert found.kernels > 20
