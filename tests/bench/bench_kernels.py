@@ -4,7 +4,7 @@
 
 Both sides run one block of one launch in the emulator; the path that its first warp takes goes through the cycle
 model, with loads of 32 and of 400 cycles: one warp alone, and as many as a sub-core holds of each (of ours with the
-registers that the catalogue declares).  Goal: one warp at most 1.05 times nvcc -O3's, a reason beside any above 1.00.
+registers that the catalogue declares).  Goal: at most 1.05 times nvcc -O3's, a reason beside any above 1.00.
 """
 
 import sys
@@ -18,11 +18,16 @@ from coppelius import catalog
 from coppelius.program.cycles import MEMORY_CYCLES
 
 MOST = 1.05
-REASONS: dict[str, str] = {}
+_QUEUE = "the memory queue is full on both sides (a place every four cycles); warps meet in it in another order"
+REASONS = {
+    "qk-rope": "64 declared registers hold 8 warps, 44 hold 10: less to fill the waits for loads",
+    "token-to-head": _QUEUE,
+    "transpose-g8-r1024-c64": _QUEUE,
+}
 
 
 def row(image: catalog.Image) -> tuple[str, list[float]]:
-    """A line of the table, and the ratios of one warp."""
+    """A line of the table, and its four ratios."""
     ours, theirs = compiled.costs(image)
     elements = compiled.PER_WARP.get(image.identity, 128)
     cells = [image.identity, f"{ours.instructions}/{theirs.instructions}", f"{ours.warps}/{theirs.warps}"]
@@ -33,7 +38,7 @@ def row(image: catalog.Image) -> tuple[str, list[float]]:
             ratio = a / b
             if not many:
                 cells.append(f"{a / elements:.3f}/{b / elements:.3f}")
-                ratios.append(ratio)
+            ratios.append(ratio)
             cells.append(f"{ratio:.3f}")
     above = max(ratios) > 1.00
     cells.append(REASONS.get(image.identity, "no reason known") if above else "")
@@ -54,7 +59,7 @@ def main() -> int:
         line, ratios = row(image)
         print(line, flush=True)
         worst, count = max(worst, *ratios), count + 1
-    print(f"\n{count} images, worst ratio of one warp {worst:.3f} (goal {MOST})")
+    print(f"\n{count} images, worst ratio {worst:.3f} (goal {MOST})")
     return int(worst > MOST)
 
 
