@@ -169,8 +169,7 @@ def ordered_draft(draft: Draft, registers: int | None) -> Draft:
     """
     items = draft.items
     spans = _spans(draft)
-    live = [frozenset(keys) for keys in _live(draft)]
-    widest = max(len(keys) for keys in live)
+    live, widest = _live(draft, {place for s in spans for place in (2 * s.start, 2 * s.end - 1)})
     budget = Budget(
         widest if registers is None else registers,
         {s.start: live[2 * s.start] for s in spans},
@@ -189,15 +188,31 @@ def _spans(draft: Draft) -> list[Block]:
     return [Block(s, e, ()) for s, e in zip(starts, [*starts[1:], len(draft.items)], strict=True)]
 
 
-def _live(draft: Draft) -> list[set[int]]:
-    """General registers live before each instruction (even places) and after it (odd ones)."""
-    live: list[set[int]] = [set() for _ in range(2 * len(draft.items))]
+def _live(draft: Draft, wanted: set[int]) -> tuple[dict[int, frozenset[int]], int]:
+    """General registers live at these places, and how many are at the widest: even before instructions, odd after."""
+    places = 2 * len(draft.items)
+    begin: list[list[range]] = [[] for _ in range(places + 1)]
+    end: list[list[range]] = [[] for _ in range(places + 1)]
     for virtual, points in zip(draft.names.virtuals, Liveness(draft).points, strict=True):
         own = range(virtual.first, virtual.first + virtual.width)
-        for place, bit in enumerate(reversed(f"{points:b}") if virtual.space == "R" else ()):
-            if bit == "1":
-                live[place].update(own)
-    return live
+        first = 0
+        while points and virtual.space == "R":
+            first += (skipped := (points & -points).bit_length() - 1)
+            points >>= skipped
+            length = (~points & (points + 1)).bit_length() - 1
+            begin[first].append(own)
+            end[first + length].append(own)
+            first += length
+            points >>= length
+    now: set[int] = set()
+    found, widest = {}, 0
+    for place in range(places):
+        now.difference_update(*end[place])
+        now.update(*begin[place])
+        widest = max(widest, len(now))
+        if place in wanted:
+            found[place] = frozenset(now)
+    return found, widest
 
 
 def _load(kernel: str) -> Any:

@@ -19,6 +19,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,15 @@ from coppelius.isa.table import Table, sm86
 
 _HERE = str(Path(__file__).resolve().parent)
 _ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def _file(name: str) -> str:
+    """A source's name in messages and tables."""
+    path = Path(name)
+    return str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else path.name
+
+
 # names that hold an underscore of their own
 _UNDERSCORED = ("PACK_AB", "BF16_V2", "DEFER_BLOCKING", "H_AND", "MERGE_C")
 
@@ -123,9 +133,7 @@ class Emitter:
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_filename.startswith((_HERE, contextlib.__file__)):
             frame = frame.f_back
-        path = Path(frame.f_code.co_filename)
-        file = str(path.relative_to(_ROOT)) if path.is_relative_to(_ROOT) else path.name
-        return Source(file, frame.f_lineno, "/".join(self._regions))
+        return Source(_file(frame.f_code.co_filename), frame.f_lineno, "/".join(self._regions))
 
     # names, places, guards -------------------------------------------------
 

@@ -24,11 +24,13 @@ from coppelius.isa.control import legal_keep
 from coppelius.isa.word import from_bytes
 from coppelius.program.flow import Block
 from coppelius.program.program import Instruction, Program
+from coppelius.schedule.likeness import Memory, shape_of
 from coppelius.schedule.operation import HORIZON, ROW_NEED, operation_of
 from coppelius.schedule.stalls import DRAIN, Scan, Stalls, State
 
 # more cycles than any block has
 _PLENTY = 1 << 30
+_STALLS: Memory[list[int]] = Memory()
 
 
 def compact_stalls(program: Program, *, pinned: frozenset[int] = frozenset(), drained: bool = False) -> Program:
@@ -36,19 +38,28 @@ def compact_stalls(program: Program, *, pinned: frozenset[int] = frozenset(), dr
 
     A program that the checks refuse comes back unchanged: there is nothing to preserve.
     """
+    question = (shape_of(program.rows), pinned, drained)
+    new = _STALLS.get(question)
+    if new is None:
+        new = _STALLS.keep(question, _lowered(program, pinned, drained))
+    if new == [row["stall"] for row in program.rows]:
+        return program
+    rows = [row if s == row["stall"] else _with_stall(row, s) for row, s in zip(program, new, strict=True)]
+    return Program.of(rows, program.table)
+
+
+def _lowered(program: Program, pinned: frozenset[int], drained: bool) -> list[int]:
+    """The stalls, the program's own where the checks refuse it."""
     facts = facts_of(program.decoded, from_bytes(program.encode()))
     graph = graph_of(facts)
-    if _hazards(facts, graph):
-        return program
     old = [f.stall for f in facts]
+    if _hazards(facts, graph):
+        return old
     new = _Lowering(program, blocks_of(graph), pinned, drained).run()
     while new != old and (hazards := _hazards(_with_stalls(facts, new), graph)):
         for hazard in hazards:
             _restore(new, old, hazard)
-    if new == old:
-        return program
-    rows = [row if s == row["stall"] else _with_stall(row, s) for row, s in zip(program, new, strict=True)]
-    return Program.of(rows, program.table)
+    return new
 
 
 def _with_stall(row: Instruction, stall: int) -> Instruction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coppelius.program.flow import Block
@@ -19,6 +19,11 @@ class Budget:
     registers: int
     before: Mapping[int, frozenset[int]]
     after: Mapping[int, frozenset[int]]
+
+    @property
+    def bounds(self) -> Hashable:
+        """All of it, to be looked up by."""
+        return self.registers, tuple(sorted(self.before.items())), tuple(sorted(self.after.items()))
 
 
 class Pressure:

@@ -22,6 +22,7 @@ from coppelius.isa.values import Named
 from coppelius.program.cycles import MEMORY_CYCLES, Pipes, operand_cycles, result_cycles
 from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
+from coppelius.schedule.likeness import Memory, pins_of, shape_of
 from coppelius.schedule.operation import PROMPT_NEED, RAW_NEED, WAR_NEED, WAW_NEED, Operation
 from coppelius.schedule.pressure import Budget, Pressure
 
@@ -93,6 +94,7 @@ class Graph:
                 self.before[i].append(j)
 
 
+_ORDERS: Memory[list[int]] = Memory()
 # whom an instruction must follow, cycles between, and whether a result of variable latency must have come, too
 _Need = tuple[int, int, bool]
 
@@ -292,5 +294,10 @@ def ordered(
     budget: Budget | None = None,
 ) -> list[int]:
     """The old ordinals in their new order, blocks in place; registers may be placed ones or virtual."""
-    all_blocks = Blocks(rows, operations, pins, budget)
-    return [i for block in blocks for i in all_blocks.order(block)]
+    bounds = None if budget is None else budget.bounds
+    question = (shape_of(rows), tuple((b.start, b.end) for b in blocks), pins_of(pins), bounds)
+    known = _ORDERS.get(question)
+    if known is None:
+        all_blocks = Blocks(rows, operations, pins, budget)
+        known = _ORDERS.keep(question, [i for block in blocks for i in all_blocks.order(block)])
+    return list(known)

@@ -13,6 +13,7 @@ from coppelius.program.flow import blocks
 from coppelius.program.program import Instruction, Program, branch_target, branch_to
 from coppelius.program.trace import reachable, walk
 from coppelius.schedule.barriers import assign
+from coppelius.schedule.likeness import Memory, like, pins_of, shape_of
 from coppelius.schedule.operation import Operation, operation_of
 from coppelius.schedule.reorder import ordered
 from coppelius.schedule.reuse import with_reuse
@@ -21,6 +22,8 @@ from coppelius.schedule.stalls import Stalls
 Pins = Sequence[Mapping[str, int]]
 
 _ROUNDS = 8
+_SCHEDULES: Memory[tuple[tuple[Instruction, ...], tuple[int, ...]]] = Memory()
+_FIGURES: Memory[list[int]] = Memory()
 
 
 def schedule(program: Program, pins: Pins, *, reorder: bool = False) -> tuple[Program, list[int]]:
@@ -29,6 +32,18 @@ def schedule(program: Program, pins: Pins, *, reorder: bool = False) -> tuple[Pr
     What `pins` fix stays, right or wrong: the checkers judge it.  NOPs are inserted where needed.
     reorder: instructions may change places within their blocks, if the cycle model finds that quicker.
     """
+    question = (shape_of(program.rows), pins_of(pins), reorder)
+    known = _SCHEDULES.get(question)
+    if known is None:
+        made, origin = _schedule(program, pins, reorder)
+        _SCHEDULES.keep(question, (made.rows, tuple(origin)))
+        return made, origin
+    rows, places = known
+    own = program.rows
+    return Program.of([like(row, own[i]) for row, i in zip(rows, places, strict=True)], program.table), list(places)
+
+
+def _schedule(program: Program, pins: Pins, reorder: bool) -> tuple[Program, list[int]]:
     own = _scheduled(program, pins)
     if not reorder:
         return own
@@ -49,16 +64,14 @@ def is_quicker(program: Program, than: Program) -> bool:
 
 def _figures(program: Program) -> list[int]:
     """Modelled cycles of both traces, each at both memory figures."""
-    if "figures" not in program.memo:
+    shape = shape_of(program.rows)
+    found = _FIGURES.get(shape)
+    if found is None:
         traces = [reachable(program), walk(program)]
-        once = [[modelled_cycles(program, traces[0], memory=memory) for memory in MEMORY_CYCLES]]
-        again = (
-            once
-            if traces[1] == traces[0]
-            else [[modelled_cycles(program, traces[1], memory=memory) for memory in MEMORY_CYCLES]]
-        )
-        program.memo["figures"] = [cycles for figures in (once[0], again[0]) for cycles in figures]
-    found: list[int] = program.memo["figures"]
+        figures = [[modelled_cycles(program, traces[0], memory=memory) for memory in MEMORY_CYCLES]]
+        if traces[1] != traces[0]:
+            figures.append([modelled_cycles(program, traces[1], memory=memory) for memory in MEMORY_CYCLES])
+        found = _FIGURES.keep(shape, [*figures[0], *figures[-1]])
     return found
 
 

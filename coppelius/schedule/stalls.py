@@ -65,32 +65,37 @@ class Scan:
         written, read = self.written, self.read
         for key, column in op.reads:
             if key in written and column >= 0:
-                for event in written[key]:
-                    if RAW_NEED[event.row][column] and not exclusive(self.operations, event.ordinal, i):
-                        yield event.time + RAW_NEED[event.row][column], event.ordinal
+                for time, row, _, ordinal in written[key]:
+                    if (need := RAW_NEED[row][column]) and not (op.guard and exclusive(self.operations, ordinal, i)):
+                        yield time + need, ordinal
         for key, _, column, war in op.writes:
             if key in written and column >= 0:
-                for event in written[key]:
-                    if WAW_NEED[event.guarded][event.row][column] and not exclusive(self.operations, event.ordinal, i):
-                        yield event.time + WAW_NEED[event.guarded][event.row][column], event.ordinal
+                for time, row, guarded, ordinal in written[key]:
+                    if (need := WAW_NEED[guarded][row][column]) and not (
+                        op.guard and exclusive(self.operations, ordinal, i)
+                    ):
+                        yield time + need, ordinal
             if key in read and war >= 0:
-                for event in read[key]:
-                    if WAR_NEED[event.row][war] and not exclusive(self.operations, event.ordinal, i):
-                        yield event.time + WAR_NEED[event.row][war], event.ordinal
+                for time, row, _, ordinal in read[key]:
+                    if (need := WAR_NEED[row][war]) and not (op.guard and exclusive(self.operations, ordinal, i)):
+                        yield time + need, ordinal
 
     def enter(self, i: int, time: int) -> None:
         """Instruction i has issued."""
         op = self.operations[i]
         written, read = self.written, self.read
         guarded = op.guard != 0
+        events: dict[int, tuple[Event, ...]] = {}
         for key, row, _, _ in op.writes:
             if row >= 0:
-                event = Event(time, row, guarded, i)
-                written[key] = (*written.get(key, ()), event) if guarded else (event,)
+                if row not in events:  # one for all registers of a quad
+                    events[row] = (Event(time, row, guarded, i),)
+                written[key] = (*written[key], *events[row]) if guarded and key in written else events[row]
             elif key in written and not guarded:
                 del written[key]
         for key, row in op.timed:
-            read[key] = (*(e for e in read.get(key, ()) if e.row != row), Event(time, row, False, i))
+            event = Event(time, row, False, i)
+            read[key] = (*[e for e in read[key] if e.row != row], event) if key in read else (event,)
 
     def forget(self, i: int) -> None:
         """Instruction i has surely overwritten what it writes."""
