@@ -34,7 +34,7 @@ def test_a_day_of_an_engineer(mini, tmp_path):
     git(mini.root, "init", "-q", "-b", "main")
     git(mini.root, "add", "-A")
     git(mini.root, "commit", "-qm", "first")
-    assert build(mini).ran == mini.steps(also=["arena"])
+    assert build(mini).ran == mini.steps(also=["arena", "cubin"])
     first = mini.outputs()
 
     # what will an edit of this kernel rebuild, and where does that lie in the graph?
@@ -50,7 +50,7 @@ def test_a_day_of_an_engineer(mini, tmp_path):
     waiting = json.loads(mini.command("explain", "third", "--json").output)["steps"]
     assert [step["state"] for step in waiting] == ["stale", *["waiting"] * (len(waiting) - 1)]
     ran = build(mini).ran
-    assert ran == mini.steps("emit halve guard encode check", "third", also=["arena"])
+    assert ran == mini.steps("emit halve guard encode check", "third", also=["arena", "cubin"])
     assert set(ran) <= {*foretold["runs"], *foretold["may_run"]}
     second = mini.outputs()
 
@@ -85,7 +85,7 @@ def test_a_day_of_an_engineer(mini, tmp_path):
     git(tmp_path, "clone", "-q", "-b", "faster", str(mini.root), str(other.root))
     other.environment = {"COPPELIUS_STORE": str(mini.root / "cache/objects")}
     made = build(other)
-    assert (made.ran, made.restored, other.outputs()) == ([], mini.steps(also=["arena"]), second)
+    assert (made.ran, made.restored, other.outputs()) == ([], mini.steps(also=["arena", "cubin"]), second)
     other.edit(*PLAIN)
     assert "emit:first" in build(other).ran
     mini.edit(*EDIT)
