@@ -78,3 +78,15 @@ def test_what_is_no_number_stays_none() -> None:
     out = harness.run("gated-gelu-forward", "f16", out=4, gate=gate, up=up, count=4)["out"]
     assert out.view(np.float16)[2:].tolist() == [np.inf, np.inf]
     assert np.isnan(out.view(np.float16)[:2]).all()
+
+
+@pytest.mark.parametrize("half", harness.HALVES)
+def test_no_number_in_any_input_reaches_the_gradients_as_in_the_reference(half: str) -> None:
+    bad = np.array([np.nan, np.inf, -np.inf], np.float32)
+    given = {name: np.full(1027, 0.75, np.float32) for name in ("gate", "up", "dout")}
+    for place, name in enumerate(("up", "dout")):
+        given[name][8 * place + np.arange(3)] = bad  # in whole quads
+        given[name][1024 + place] = np.nan  # and in the tail
+    given["gate"][16] = np.nan
+    for measured in check_backward(given, half):
+        assert measured, measured
