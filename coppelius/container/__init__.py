@@ -2,6 +2,7 @@
 
 `reader.read_kernels(path)` reads any file; `cubin.read_cubin(bytes)` one cubin; `fatbin.cubins_in(path)` finds them.
 `image.images_of(manifest, arena)` gives the images of a release; `writer.write_cubin(images)` makes them a cubin,
-`qmd.pack(Descriptor.of(image, grid, ...))` the launch descriptor of one; `launches` is the list of what is launched.
+`release.cubins_of(manifest, arena)` what a build writes; `launches` is the list of what is launched, and
+`qmd.descriptors(launches, images, banks)` the launch descriptor of each.
 Left out: host code, PTX and debug sections are never interpreted, relocations never applied.
 """

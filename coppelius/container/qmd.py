@@ -1,22 +1,29 @@
 """Launch descriptors (QMD): what the hardware reads to start a grid; V03_00 for Ampere, V05_00 for Blackwell.
 
-A descriptor is bit fields at fixed places of 256 or 384 bytes.  Code address, registers, block and shared bytes come
-from one released image, the grid from the launch; nothing is said twice.  Places are published, taken from the
-open headers of the two classes.
+A descriptor is bit fields at fixed places of 256 or 384 bytes.  Code address, registers, barriers, block and shared
+bytes come from one released image, the grid from the launch; nothing is said twice.  Places are published: the open
+headers of the classes AMPERE_COMPUTE_A and BLACKWELL_COMPUTE_B, whose names tests/container/test_qmd.py has.
 
-Left out: release semaphores, dependent launches, local memory beyond its size of zero, clusters.
+Left out: release semaphores, dependent launches, prefetching of code, local memory beyond its size of zero, clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from coppelius.container.image import ReleasedImage
+from coppelius.container.code_facts import facts_of
+from coppelius.container.image import ReleasedImage, find_image
+from coppelius.container.launches import Launch
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.targets.layout import layout_of
 
 _CARVE_OUTS = (8, 16, 32, 64, 100)  # KiB an SM can give to shared memory (published, 86 and 120)
+_GROUP = 0x3F  # published: in open drivers for both classes, and in a descriptor captured from CUDA on SM120
+_SYSTEM_BARRIER = 1  # published: after the launch, what was written is seen by all
+# published: open drivers give the first three, and a descriptor captured from CUDA the one of SM120, whose
+# own number is 10.4; assumed: SM121's words are SM120's
+_SASS_VERSIONS = {"sm80": 0x80, "sm86": 0x86, "sm89": 0x89, "sm120": 0xA4, "sm121": 0xA4}
 
 
 @dataclass(frozen=True)
@@ -41,16 +48,26 @@ class Descriptor:
     bank: ConstantBank0
 
     @staticmethod
-    def of(
-        image: ReleasedImage, grid: tuple[int, int, int], bank_address: int, *, barriers: int, base: int = 0
-    ) -> Descriptor:
-        """The descriptor of a launch; `base` is where the program lies if not at the release's base."""
+    def of(image: ReleasedImage, grid: tuple[int, int, int], bank_address: int, *, moved: int = 0) -> Descriptor:
+        """The descriptor of a launch; `moved` is how far from the release's base the program lies."""
         size = layout_of(image.target).parameters + image.parameter_bytes
         block = (image.block_x, 1, 1)
         bank = ConstantBank0(bank_address, size)
-        return Descriptor(
-            image.target, image.address + base, image.registers, block, grid, image.shared_bytes, barriers, bank
-        )
+        (facts,) = facts_of(image.target, [image.code], [image.identity])
+        address = image.address + moved
+        return Descriptor(image.target, address, image.registers, block, grid, image.shared_bytes, facts.barriers, bank)
+
+
+def descriptors(
+    launches: Sequence[Launch], images: Sequence[ReleasedImage], banks: Sequence[int], *, moved: int = 0
+) -> list[bytes]:
+    """The descriptor of each launch, in order; `banks` is where the constant bank 0 of each lies."""
+    if len(banks) != len(launches):
+        raise Refusal(f"{len(launches)} launches need as many constant banks; {len(banks)} are given")
+    return [
+        pack(Descriptor.of(find_image(list(images), launch.identity), launch.grid, bank, moved=moved))
+        for launch, bank in zip(launches, banks, strict=True)
+    ]
 
 
 Place = tuple[int, int]  # highest and lowest bit
@@ -61,7 +78,7 @@ _V03: Mapping[str, Place] = {
     "program.high": (1584, 1568), "registers": (656, 648), "barriers": (767, 763), "shared": (561, 544),
     "config.min": (567, 562), "config.max": (574, 569), "config.target": (662, 657),
     "bank0.valid": (640, 640), "bank0.low": (1055, 1024), "bank0.high": (1072, 1056), "bank0.size": (1087, 1075),
-    "bank0.invalidate": (1074, 1074), "sass": (1663, 1656),
+    "bank0.invalidate": (1074, 1074), "sass": (1663, 1656), "invalidate": (189, 186), "membar": (369, 368),
 }  # fmt: skip
 _V05: Mapping[str, Place] = {
     "version": (471, 464), "type": (153, 151), "group": (149, 144), "call_limit": (456, 456),
@@ -71,7 +88,7 @@ _V05: Mapping[str, Place] = {
     "registers": (1136, 1128), "barriers": (1141, 1137), "shared": (1162, 1152), "config.min": (1168, 1163),
     "config.max": (1174, 1169), "config.target": (1180, 1175), "bank0.valid": (1856, 1856),
     "bank0.low": (1375, 1344), "bank0.high": (1394, 1376), "bank0.size": (1407, 1395), "bank0.invalidate": (1859, 1859),
-    "sass": (455, 448),
+    "sass": (455, 448), "invalidate": (475, 472), "membar": (625, 624),
 }  # fmt: skip
 _BYTES = {3: 256, 5: 384}
 _PLACES = {3: _V03, 5: _V05}
@@ -106,13 +123,14 @@ def values_of(descriptor: Descriptor, version: int) -> dict[str, int]:
     shared = -(-descriptor.shared_bytes // granule) * granule
     low, most = carve_out(shared), carve_out(_CARVE_OUTS[-1] << 10)
     values = {
-        "version": version << 4, "group": 0x3F, "call_limit": 1, "sampler_index": 1,
+        "version": version << 4, "group": _GROUP, "call_limit": 1, "sampler_index": 1,
         "program.low": program & 0xFFFFFFFF, "program.high": program >> 32,
         "registers": descriptor.registers, "barriers": descriptor.barriers, "shared": shared // units.shared,
         "config.min": low, "config.max": most, "config.target": low,
         "bank0.valid": 1, "bank0.low": bank & 0xFFFFFFFF, "bank0.high": bank >> 32,
         "bank0.size": -(-descriptor.bank.size // 16), "bank0.invalidate": 1,
-        "sass": _sass_version(descriptor.target),
+        "sass": _SASS_VERSIONS[descriptor.target], "membar": _SYSTEM_BARRIER,
+        "invalidate": 0b1111,  # what caches of textures (headers, samplers, data) and of data hold
     }  # fmt: skip
     for name, sizes in (("grid", descriptor.grid), ("block", descriptor.block)):
         values |= {f"{name}.{axis}": size for axis, size in zip("xyz", sizes, strict=True)}
@@ -139,9 +157,3 @@ def carve_out(shared_bytes: int) -> int:
         if shared_bytes <= kib << 10:
             return (kib << 10) // 4096 + 1
     raise Refusal(f"{shared_bytes} shared bytes; an SM gives at most {_CARVE_OUTS[-1]} KiB")
-
-
-def _sass_version(target: str) -> int:
-    """Major and minor of the target, a nibble each: 0x86 (assumed: as the number is written)."""
-    number = int(target.removeprefix("sm"))
-    return number // 10 << 4 | number % 10
