@@ -63,7 +63,7 @@ def emit(
     function = _load(kernel)
     k = Kernel({p["name"]: (p["kind"], p["type"], p["offset"]) for p in parameters}, block_x=block_x)
     function(k, **options)
-    built, program, origin = scheduled(_laid_out(k, registers, reorder), k.table, registers, reorder)
+    built, program, origin = _looped(k, registers, reorder)
     pinned = frozenset(i for i, old in enumerate(origin) if "stall" in built.pins[old])
     program = compact_stalls(program, pinned=pinned)
     return Emitted(listing_text(program), _line_table([built.sources[i] for i in origin]))
@@ -77,18 +77,23 @@ class Scheduled(NamedTuple):
     origin: list[int]
 
 
-def _laid_out(k: Kernel, registers: int | None, reorder: bool) -> Draft:
-    """Each loop in the stages that the cycle model finds quickest, the others as they are written meanwhile."""
-    draft = k.draft
+def _looped(k: Kernel, registers: int | None, reorder: bool) -> Scheduled:
+    """The kernel scheduled, each loop in the stages that the cycle model finds quickest.
+
+    While one is judged, those before it are laid out and those behind it are as they are written.
+    """
+    draft, done = k.draft, None
     while draft.loops:
         alone = lay_out_all(draft, k.table, but=0)
         own = own_registers(alone, alone.loops[0], k.table)
-        stages = best_stages(alone, own, k.table, registers, reorder)
+        stages, done = best_stages(alone, own, k.table, registers, reorder)
         draft = lay_out(draft, draft.loops[0], stages, k.table, own).draft
-    return draft
+    return done or scheduled(draft, k.table, registers, reorder)
 
 
-def best_stages(draft: Draft, own: Sequence[Virtual], table: Table, registers: int | None, reorder: bool) -> Stages:
+def best_stages(
+    draft: Draft, own: Sequence[Virtual], table: Table, registers: int | None, reorder: bool
+) -> tuple[Stages, Scheduled]:
     """The stages in which the draft's one loop is quickest; if the kernel asks for none, not slower than as written.
 
     Refused by the loop's name where the stages that the kernel asks for do not fit.
@@ -96,14 +101,15 @@ def best_stages(draft: Draft, own: Sequence[Virtual], table: Table, registers: i
     loop = draft.loops[0]
     where = f"{loop.source.file}:{loop.source.line}: loop {loop.name}: "
     base: list[int] = []
-    best: tuple[float, Stages] | None = None
+    best: tuple[float, Stages, Scheduled] | None = None
     reason = "no interval was found"
     try:
         asked = candidates(body_of(draft, own), loop.stages, loop.marks)
     except Refusal as refusal:
         raise Refusal(f"{where}{refusal}") from None
     forced = loop.stages is not None or bool(loop.marks)
-    for stages in dict.fromkeys((in_turn(loop.end - loop.first), *asked)):
+    plain = () if forced else (in_turn(loop.end - loop.first),)
+    for stages in dict.fromkeys((*plain, *asked)):
         laid = lay_out(draft, loop, stages, table, own)
         try:
             done = scheduled(laid.draft, table, registers, reorder)
@@ -113,11 +119,11 @@ def best_stages(draft: Draft, own: Sequence[Virtual], table: Table, registers: i
         cycles = path_cycles(done, laid, loop)
         base = base or cycles
         shares = [now / was for now, was in zip(cycles, base, strict=True)]
-        if stages in asked and (forced or max(shares) <= 1) and (best is None or sum(shares) < best[0]):
-            best = sum(shares), stages
+        if (forced or max(shares) <= 1) and (best is None or sum(shares) < best[0]):
+            best = sum(shares), stages, done
     if best is None:
         raise Refusal(f"{where}{reason}")
-    return best[1]
+    return best[1:]
 
 
 def body_of(draft: Draft, own: Sequence[Virtual]) -> Body:

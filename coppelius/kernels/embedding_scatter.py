@@ -98,8 +98,10 @@ def _add(search: Search, total: Vector, position: R, columns: Vector, width: int
     # `first` is off the mask
     others = k.REDUX_SUM("others", k.POPC("own.others", search.mask))
     count = k.IADD3("rows", k.MOV("others.all", others), 1, RZ)
-    with k.loop("rows", count, least=1, stages=AHEAD, often=OFTEN):
+    with k.loop("rows", count, least=1, often=OFTEN):
+        k.stage(0)
         row = k.LDG_E_128("row", k.at(k.offset_pointer("row.pointer", columns, position, 4 * width)))
         _next(search, position)
+        k.stage(AHEAD - 1)
         for lane in range(LANES):
             k.FADD(total[lane], total[lane], row[lane])

@@ -214,7 +214,7 @@ def test_chosen_stages_take_no_longer_than_the_loop_as_written(steps: list[Step]
     drawn = Drawn(steps, apart=apart_in(steps))
     draft, table = drawn.k.draft, drawn.k.table
     own = own_registers(draft, drawn.loop, table)
-    chosen = best_stages(draft, own, table, WIDE, reorder=False)
+    chosen, _ = best_stages(draft, own, table, WIDE, reorder=False)
     cycles = []
     for stages in (chosen, in_turn(len(chosen.order))):
         one = laid(drawn, stages)
@@ -225,7 +225,7 @@ def test_chosen_stages_take_no_longer_than_the_loop_as_written(steps: list[Step]
 def test_loads_of_later_iterations_are_under_way() -> None:
     drawn = Drawn(LOADS, apart=("global",))
     draft, table = drawn.k.draft, drawn.k.table
-    chosen = best_stages(draft, own_registers(draft, drawn.loop, table), table, WIDE, reorder=True)
+    chosen, _ = best_stages(draft, own_registers(draft, drawn.loop, table), table, WIDE, reorder=True)
     plain, one = (laid(drawn, stages) for stages in (in_turn(len(chosen.order)), chosen))
     near, far = (path_cycles(scheduled(x.draft, table, WIDE, True), x, drawn.loop) for x in (plain, one))
     assert chosen.count == MOST_STAGES
@@ -358,7 +358,7 @@ def test_stages_that_do_not_fit_are_refused_by_name_and_others_taken() -> None:
         steps: list[Step] = [("load", 0, 0)] * 6
         drawn = Drawn([*steps, *(("sum", n, 0) for n in range(7))], apart=("global",), **options)
         draft, table = drawn.k.draft, drawn.k.table
-        return best_stages(draft, own_registers(draft, drawn.loop, table), table, registers, reorder=False)
+        return best_stages(draft, own_registers(draft, drawn.loop, table), table, registers, reorder=False)[0]
 
     with pytest.raises(Refusal, match=r"test_pipeline\.py:\d+: loop rounds: .*no place for \d R among 22"):
         chosen(24, stages=4)
@@ -383,7 +383,7 @@ def test_stages_that_the_kernel_marks() -> None:
 
     k = marked(0, 3)
     loop, own = k.draft.loops[0], own_registers(k.draft, k.draft.loops[0], k.table)
-    assert best_stages(k.draft, own, k.table, None, reorder=False).stage == (0, 0, 3)
+    assert best_stages(k.draft, own, k.table, None, reorder=False)[0].stage == (0, 0, 3)
     assert loop.marks == (0, 0, 3)
     k = marked(1, 0)
     own = own_registers(k.draft, k.draft.loops[0], k.table)
