@@ -209,6 +209,7 @@ class Emitter:
         least: iterations that there surely are.  stages: how many are to be under way at once, refused where they do
         not fit; None: as many as pay and fit.  apart: spaces ("global", "shared", "local") in which no iteration
         touches what another writes.  often: the count that orders are judged by.
+        Where the body exchanges values between lanes, a warp's counts must be alike.
         """
         source, draft = self._source(), self.draft
         place = f"{source.file}:{source.line}: loop {name}"
