@@ -18,6 +18,8 @@ from coppelius.lowering.rules import HABITS
 from coppelius.program.program import Instruction
 
 LAST_REGISTER = 252  # published: R253 and R254 are the hardware's
+# what a pair stands for: one serves them all, because it is read at once
+_ANY = -1
 _MOVES = {"IMAD:1": "MOV:1", "IMAD:2": "MOV:4", "IMAD:7": "MOV:6"}
 
 
@@ -80,7 +82,7 @@ def _added_pair(row: Instruction, table: Table, spare: Spare) -> list[Instructio
     if result == RZ_INDEX:
         raise Refusal(f"{full_name(row.encoding, row.values)}: a product that goes nowhere cannot be lowered")
     own = {result, result + 1}.isdisjoint((row["A"], row["B"]))
-    first = result if own else spare.register(result, 2)
+    first = result if own else spare.register(_ANY, 2)
     ends = "URZ" if pair == row.encoding.fields[row.encoding.column["C"]].high else ""
     moves = [_written(table, f"MOV R{first + k}, {ends or f'UR{pair + k}'}", row) for k in (0, 1)]
     encoding = table.by_name["IMAD.WIDE:1"]

@@ -4,6 +4,8 @@
 
 Images are read from build/sm86 (`doit` makes it).  A word is changed where the target's is not SM86's, control
 bits apart; words that lowering adds count as changed.  Registers are general ones, uniform ones beside them.
+Cycles are of one warp, loads of 32.  Forms: those of the lowered words, and how many of them ptxas writes for the
+target (tests/compiled_forms.py).  Stalls: images in which the target's check names stalls that SM86 needs no longer.
 """
 
 from __future__ import annotations
@@ -16,8 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import compiled_forms
+from native_stalls import native_stalls
 
 from coppelius.check.resources import register_demand
+from coppelius.check.verdict import judge
+from coppelius.isa.table import table_of
 from coppelius.isa.targets.chips import DIFFERENCES
 from coppelius.isa.word import from_bytes
 from coppelius.lowering.lower import lower
@@ -39,6 +47,8 @@ class Row(NamedTuple):
     registers: int
     uniform: int
     cycles: float
+    forms: set[str]
+    named: bool  # whether native stalls are
 
 
 def changed_words(native: Program, lowered: Program, origin: list[int]) -> int:
@@ -53,7 +63,16 @@ def measure(native: Program, target: str) -> Row:
     before, after = register_demand(native.decoded), register_demand(made.program.decoded)
     ratio = modelled_cycles(made.program, walk(made.program)) / modelled_cycles(native, walk(native))
     changed = changed_words(native, made.program, made.origin)
-    return Row(len(made.program), changed, after.general - before.general, after.uniform - before.uniform, ratio)
+    forms = set(compiled_forms.forms(made.program.encode(), made.program.table))
+    verdict = judge(native_stalls(native, made).encode(), {}, table=table_of(target))
+    named = any(hazard["check"] == "fixed_latency" for hazard in verdict["hazards"])
+    growth = after.general - before.general, after.uniform - before.uniform
+    return Row(len(made.program), changed, *growth, ratio, forms, named)
+
+
+def _growth(registers: list[int]) -> str:
+    """The most that an image's registers grow, and how many images' do."""
+    return f"+{max(registers)} ({sum(n > 0 for n in registers)})"
 
 
 def main() -> int:
@@ -63,14 +82,21 @@ def main() -> int:
         print("build/sm86 holds no listings; run doit first")
         return 2
     programs = [parse_listing(path.read_text()) for path in listings]
-    print(f"{'target':8}{'images':>8}{'words':>8}{'changed':>9}{'registers':>11}{'uniform':>9}{'cycles':>22}")
+    print(
+        "| target | images | words | changed | general | uniform | cycles, median | most | forms | by ptxas | stalls |"
+    )
+    print(f"|---|{'---:|' * 10}")
     for target in sys.argv[1:] or sorted(DIFFERENCES):
         rows = [measure(program, target) for program in programs]
         ratios = [row.cycles for row in rows]
-        growth = f"+{max(r.registers for r in rows)}", f"+{max(r.uniform for r in rows)}"
-        cycles = f"median {statistics.median(ratios):.3f}, most {max(ratios):.3f}"
-        words, changed = sum(r.words for r in rows), sum(r.changed for r in rows)
-        print(f"{target:8}{len(rows):8}{words:8}{changed:9}{growth[0]:>11}{growth[1]:>9}{cycles:>26}")
+        forms = set().union(*(row.forms for row in rows))
+        cells = [
+            target, len(rows), sum(r.words for r in rows), sum(r.changed for r in rows),
+            _growth([r.registers for r in rows]), _growth([r.uniform for r in rows]),
+            f"{statistics.median(ratios):.3f}", f"{max(ratios):.3f}",
+            len(forms), len(forms & compiled_forms.recorded()[target].keys()), sum(r.named for r in rows),
+        ]  # fmt: skip
+        print("|", " | ".join(map(str, cells)), "|")
     return 0
 
 
