@@ -78,6 +78,7 @@ class Flow:
             if not op.never:
                 for queue in {op.queue, op.late_queue}:
                     self.queues[queue] = self.queues.get(queue, 0) | 1 << i
+        self.touched = [self._touched(op) for op in self.operations]
         # every cycle lies within its backward branches
         self.in_loop = 0
         for block in self.blocks:
@@ -89,20 +90,22 @@ class Flow:
             span = (1 << block.end) - (1 << block.start)
             self.spans[block.start : block.end] = [span] * (block.end - block.start)
 
+    def _touched(self, op: Operation) -> tuple[int, int]:
+        """Producers of whatever an instruction touches: of results, and of operands that it would overwrite."""
+        results = operands = 0
+        for key, _ in op.reads:
+            results |= self.writers.get(key, 0)
+        for key, *_ in op.writes:
+            # results of one queue arrive in order, so the later write wins
+            results |= self.writers.get(key, 0) & ~(self.queues.get(op.queue, 0) if op.queue else 0)
+            # a later one of the same queue reads, and so writes, after the earlier one has read
+            operands |= self.readers.get(key, 0) & ~(self.queues.get(op.late_queue, 0) if op.late_queue else 0)
+        return results, operands
+
     def conflicts(self, i: int, flight: Flight) -> tuple[int, int]:
         """(results, operands) in flight that instruction i must not overtake."""
         op = self.operations[i]
-        results = operands = 0
-        if flight.results:
-            for key, _ in op.reads:
-                results |= self.writers.get(key, 0)
-            for key, *_ in op.writes:
-                # results of one queue arrive in order, so the later write wins
-                results |= self.writers.get(key, 0) & ~(self.queues[op.queue] if op.queue else 0)
-        if flight.operands:
-            for key, *_ in op.writes:
-                # a later one of the same queue reads, and so writes, after the earlier one has read
-                operands |= self.readers.get(key, 0) & ~(self.queues[op.late_queue] if op.late_queue else 0)
+        results, operands = self.touched[i]
         results, operands = results & flight.results, operands & flight.operands
         if op.guard and (results or operands):
             others = self._exclusive(i, results | operands)

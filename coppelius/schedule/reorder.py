@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from coppelius.isa.form import CONTROL, MEMORY, SHARED, SYSTEM, TENSOR
+from coppelius.isa.form import CONTROL, MEMORY, SHARED, SYSTEM, TENSOR, Encoding
 from coppelius.isa.latency import full_name
 from coppelius.isa.values import Named
 from coppelius.program.cycles import MEMORY_CYCLES, Pipes, operand_cycles, result_cycles
@@ -48,6 +49,11 @@ _CROSS_LANE = frozenset(("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "MOVM", "ELE
 _ORDERED = (".STRONG", ".MMIO", "SR_CLOCK", "SR_GLOBALTIMER")
 
 
+# the control fields' columns, which every encoding begins with after its guard, and none of them set
+_CONTROL = slice(2, 7)
+_NO_CONTROL = (0,) * 5
+
+
 @dataclass(frozen=True)
 class Access:
     """Spaces of memory read and written; a fence orders everything that touches memory."""
@@ -65,8 +71,14 @@ class Access:
 
 def access_of(row: Instruction, pin: Mapping[str, int]) -> Access:
     """What one instruction does to memory and to order."""
-    encoding = row.encoding
-    name = full_name(encoding, row.values)
+    values = row.values
+    return _access(row.encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]), bool(pin))
+
+
+@lru_cache(maxsize=1 << 14)
+def _access(encoding: Encoding, values: tuple[int, ...], pinned: bool) -> Access:
+    row = Instruction(encoding, values)
+    name = full_name(encoding, values)
     kind = name.split(".")[0]
     named = [s.render({s.name: [row[s.name]]})[0] for s in encoding.operands if isinstance(s, Named)]
     ordered = any(mark in text for mark in _ORDERED for text in (name, *named))
@@ -76,7 +88,7 @@ def access_of(row: Instruction, pin: Mapping[str, int]) -> Access:
     if kind in _CROSS_LANE or encoding.pipe == TENSOR or any(t.space in ("UR", "UP") for t in row.writes):
         reads |= WARP
     unknown = encoding.pipe in (MEMORY, SHARED) and not known
-    return Access(reads, writes, fence or ordered or unknown or bool(pin))
+    return Access(reads, writes, fence or ordered or unknown or pinned)
 
 
 @dataclass
@@ -193,17 +205,21 @@ class Blocks:
         op = self.operations[j]
         for key, column in op.reads:
             for i in writers.get(key, ()):
-                rows = [row for other, row, *_ in self.operations[i].writes if other == key]
-                fixed = max((RAW_NEED[row][column] for row in rows if row >= 0 and column >= 0), default=1)
-                yield i, max(fixed, 1), True
+                yield i, self._fixed(i, key, RAW_NEED, column), True
         for key, _, column, war in op.writes:
             for i in writers.get(key, ()):
-                rows = [row for other, row, *_ in self.operations[i].writes if other == key]
-                guarded = self.operations[i].guard != 0
-                fixed = max((WAW_NEED[guarded][row][column] for row in rows if row >= 0 and column >= 0), default=1)
-                yield i, max(fixed, 1), True
+                yield i, self._fixed(i, key, WAW_NEED[self.operations[i].guard != 0], column), True
             for i in readers.get(key, ()):
                 yield i, self._overwrite(i, key, war), False
+
+    def _fixed(self, i: int, key: int, need: Sequence[Sequence[int]], column: int) -> int:
+        """Cycles that a result of fixed latency needs, at least one."""
+        found = 1
+        if column >= 0:
+            for other, row, *_ in self.operations[i].writes:
+                if other == key and row >= 0 and need[row][column] > found:
+                    found = need[row][column]
+        return found
 
     def _overwrite(self, i: int, key: int, war: int) -> int:
         """Cycles between a read and the next write of a register."""
@@ -242,18 +258,27 @@ class Blocks:
         pressure = None if self.budget is None else Pressure(self.operations, block, self.budget)
         time = 0
         order = []
+        wanted = [op.pipes for op in self.operations[block.start : block.end]]
 
-        def rank(i: int) -> tuple[int, int, int, int]:
-            over = 0 if pressure is None else pressure.over(block.start + i)
-            taken = self.operations[block.start + i].pipes
-            if taken not in free:
-                free[taken] = max(time, pipes.earliest(taken))
-            return over, max(ready_at[i], free[taken]), -heights[i], i
+        def choose() -> tuple[int, int]:
+            """(when, which): fewest registers over the budget, then soonest, then highest."""
+            free: dict[tuple[str, ...], int] = {}
+            best: tuple[int, int, int, int] | None = None
+            for i in ready:
+                over = 0 if pressure is None else pressure.over(block.start + i)
+                if best is not None and over > best[0]:
+                    continue
+                pipe = wanted[i]
+                if pipe not in free:
+                    free[pipe] = max(time, pipes.earliest(pipe))
+                rank = (over, max(ready_at[i], free[pipe]), -heights[i], i)
+                if best is None or rank < best:
+                    best = rank
+            assert best is not None
+            return best[1], best[3]
 
         while ready:
-            free: dict[tuple[str, ...], int] = {}
-            choice = min(ready, key=rank)
-            time = max(time, ready_at[choice], self._free(pipes, block, choice))
+            time, choice = choose()
             op = self.operations[block.start + choice]
             pipes.issue(op.pipes, op.taken, time)
             ready.remove(choice)
@@ -267,9 +292,6 @@ class Blocks:
                     ready.append(j)
             time += max(op.floor, 1)
         return order
-
-    def _free(self, pipes: Pipes, block: Block, i: int) -> int:
-        return pipes.earliest(self.operations[block.start + i].pipes)
 
     def _length(self, block: Block, graph: Graph, order: Sequence[int]) -> int:
         """Cycles in which the block issues in that order, results not waited for in it counted to its end."""
