@@ -24,7 +24,7 @@ from cache.files import Files, signature_of
 from cache.imports import loaded
 
 # of what `read_facts` gives; the tree's shape depends on the interpreter
-FACTS = f"1 {sys.version_info.major}.{sys.version_info.minor}"
+FACTS = f"2 {sys.version_info.major}.{sys.version_info.minor}"
 
 
 class Sources:
@@ -178,35 +178,61 @@ def read_facts(source: bytes, module: str, is_package: bool) -> dict[str, Any]:
         return {"imports": [], "reads_docs": False, "reads_files": False, "bare": raw, "documented": raw,
                 "raw": raw}  # fmt: skip
     package = module if is_package else module.rpartition(".")[0]
-    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imports = sorted(set(_imports(tree, package)))
-    documented = _tree_digest(tree)
-    _strip_docstrings(tree)
+    parts, docs, names = _flattened(tree)
     return {
         "imports": imports,
         "reads_docs": bool(names & {"__doc__", "getdoc"}),
         "reads_files": "__file__" in names or "importlib.resources" in imports,
-        "bare": _tree_digest(tree),
-        "documented": documented,
+        "bare": _digest_of(parts),
+        "documented": _digest_of([*parts, *docs]),
         "raw": raw,
     }
 
 
-def _tree_digest(tree: ast.Module) -> str:
-    return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
+def _digest_of(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _strip_docstrings(tree: ast.Module) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                del node.body[0]
+def _flattened(tree: ast.AST) -> tuple[list[str], list[str], set[str]]:
+    """The tree without its docstrings, and these with their places, each as lines; and the names that it uses.
+
+    Node by node its kind, its fields' values in the order of its kind, a list by its length first: equal lines,
+    equal trees.
+    """
+    parts: list[str] = []
+    docs: list[str] = []
+    names: set[str] = set()
+    waiting: list[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.AST):
+            parts.append(type(node).__name__)
+            values = [getattr(node, field, None) for field in node._fields]
+            if isinstance(node, _DOCUMENTED) and (doc := _docstring(node.body)) is not None:
+                docs.append(f"{len(parts)} {doc!r}")
+                values[node._fields.index("body")] = node.body[1:]
+            elif isinstance(node, ast.Name):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                names.add(node.attr)
+            waiting += values
+        elif isinstance(node, list):
+            parts.append(str(len(node)))
+            waiting += node
+        else:
+            parts.append(repr(node))
+    return parts, docs, names
+
+
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _docstring(body: list[ast.stmt]) -> str | None:
+    first = body[0] if body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return first.value.value
+    return None
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[str]:
