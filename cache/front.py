@@ -72,6 +72,12 @@ def surroundings() -> list[object]:
 
 def answer(root: str, overrides: dict[str, str]) -> str | None:
     """What a build would say, or nothing if only a build can tell."""
+    found = unchanged(root, overrides)
+    return None if found is None else found[0]
+
+
+def unchanged(root: str, overrides: dict[str, str], now: Signatures | None = None) -> tuple[str, Signatures] | None:
+    """What a build would say and the outputs of its steps, or nothing.  `now`: the sources, if looked at already."""
     try:
         with open(f"{root}/{ANSWER}", "rb") as file:  # noqa: PTH123
             text = file.read()
@@ -80,12 +86,12 @@ def answer(root: str, overrides: dict[str, str]) -> str | None:
         form, around, plan, known, outputs, said = marshal.loads(text[4:])
     except (OSError, ValueError, EOFError, TypeError):
         return None
-    if form != FORMAT or plan != overrides or around != surroundings() or known != sources(root):
+    if form != FORMAT or plan != overrides or around != surroundings() or known != (now or sources(root)):
         return None
     for path, expected in outputs.items():
         if signature(f"{root}/{path}") != expected:
             return None
-    return str(said)
+    return str(said), outputs
 
 
 def save(root: str, overrides: dict[str, str], known: Signatures, outputs: Signatures, said: str) -> None:

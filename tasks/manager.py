@@ -41,10 +41,12 @@ class StepDependency(Dependency):  # type: ignore[misc]
     observed: dict[str, tuple[Observation, list[Cause]]]
     begun: bool
     failed: bool
+    # the outputs of all steps, where the front door's answer holds: nothing is then to be decided
+    unchanged: front.Signatures | None
 
     def attach(self, project: Project, objections: dict[str, Any]) -> None:
         self.project, self.objections = project, objections
-        self.observed, self.begun, self.failed = {}, False, False
+        self.observed, self.begun, self.failed, self.unchanged = {}, False, False, None
         # doit's constructor binds these on the instance
         self.remove, self.remove_all = self._remove, self._remove_all
 
@@ -56,23 +58,25 @@ class StepDependency(Dependency):  # type: ignore[misc]
         try:
             if runs:
                 self._begin()
-            self.project.ledger.records  # noqa: B018 (opens the saved state)
+            if not runs or self.unchanged is None:
+                self.project.ledger.records  # noqa: B018 (opens the saved state)
         except sqlite3.OperationalError as error:
             print(f"refused: {self.project.root / STATE}: {error}; make it a file that can be written", file=sys.stderr)
             raise SystemExit(USAGE) from None
+        objection = self.objections.get(step.stage.name)
+        task.asked, task.restored, task.dep_changed = _asked(task, tasks_dict), False, []
+        if runs and self.unchanged is not None and not (task.asked and objection):
+            return _as_status([], get_log)
         seen = self.project.ledger.observe(step)
         causes = self.project.ledger.causes(step, seen)
         self.observed[task.name] = seen, causes
         missing = [path for path, digest in seen.inputs if digest == MISSING]
-        task.restored = False
         if runs and causes and not missing and self.project.restorer.restore(step, seen, causes):
             task.restored, causes = True, []
         status = _as_status(causes, get_log)
         task.dep_changed = [cause.what for cause in causes if cause.kind == "input"]
         if runs and missing:
             status.status, status.error_reason = "error", f"{missing[0]} is missing; build what makes it first"
-        task.asked = _asked(task, tasks_dict)
-        objection = self.objections.get(step.stage.name)
         if task.asked and not causes and objection is not None and objection(self.project.root, step):
             status.status = "run"  # up to date and yet a failure: it runs again to say so
         return status
@@ -82,14 +86,30 @@ class StepDependency(Dependency):  # type: ignore[misc]
         if step is None:
             super().save_success(task, result_hash)
             return
-        (seen, causes), made = self.observed.pop(task.name), task.values
+        made = task.values
+        if task.name in self.observed:
+            seen, causes = self.observed.pop(task.name)
+        else:
+            seen, causes = self._observed_late(step), []
+        before = self.project.ledger.records.get(step.name, {}).get("outputs")
         history = History([str(cause) for cause in causes] or ["asked to run"], made.get("seconds", 0.0))
         if self._recorded(step, seen, made, history):
             if made:  # `doit reset-dep` takes what lies there, and ran nothing
                 self.project.restorer.keep(step, seen, made["sizes"], made["written"], made["seconds"])
                 self.project.restorer.spans.append(made["span"])
+            if self.unchanged is not None:  # those who read its outputs need not run, if these are what they were
+                same = self.project.ledger.records[step.name]["outputs"] == before
+                self.unchanged = {**self.unchanged, **self.project.ledger.settled[step.name]} if same else None
         else:
             print(f"{task.name}: what it reads changed while it ran; it will run again", file=sys.stderr)
+
+    def _observed_late(self, step: Step) -> Observation:
+        """Of a step that was up to date and ran all the same (`doit -a`): as it was before, or it is not recorded."""
+        seen = self.project.ledger.observe(step)
+        known = {**(self.project.front_sources or {}), **(self.unchanged or {})}
+        same = front.sources(str(self.project.root)) == self.project.front_sources
+        before = [known.get(path) if same else None for path, _ in step.inputs]
+        return seen._replace(signatures=before)
 
     def _recorded(self, step: Step, seen: Observation, made: dict[str, Any], history: History) -> bool:
         try:
@@ -161,7 +181,11 @@ class StepDependency(Dependency):  # type: ignore[misc]
         # from their start: an idle worker holds the lock as well
         os.register_at_fork(after_in_child=partial(die_with_parent, os.getpid()))
         atomic.sweep(self.project.root / SCRATCH)
-        remove_dropped(self.project)
+        found = front.unchanged(str(self.project.root), self.project.overrides, self.project.front_sources)
+        if found is None:
+            remove_dropped(self.project)
+        else:
+            self.unchanged = found[1]
         signal.signal(signal.SIGCHLD, _end_with_a_killed_worker)
 
 

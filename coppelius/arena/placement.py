@@ -20,7 +20,7 @@ def check_plan(base: int, alignment: int) -> None:
         raise Refusal(f"base {base:#x}: an address of 0 names no image; give a positive multiple of {BASE_UNIT}")
     unit = max(BASE_UNIT, alignment)
     if base % unit:
-        raise Refusal(f"base {base:#x}: not a multiple of {unit}; the nearest below is {base - base % unit:#x}")
+        raise Refusal(f"base {base:#x}: not a multiple of {unit}; {max(base - base % unit, unit):#x} is one")
 
 
 def place(previous_end: int, size: int, alignment: int) -> int:

@@ -41,7 +41,7 @@ def test_a_length_under_the_same_aligned_end_moves_nothing() -> None:
 @pytest.mark.parametrize(("base", "alignment", "says"), [
     (0,           256,  r"^base 0x0: an address of 0 names no image"),
     (-256,        256,  r"^base -0x100: an address of 0 names no image"),
-    (0x100000080, 256,  r"^base 0x100000080: not a multiple of 256; the nearest below is 0x100000000"),
+    (0x100000080, 256,  r"^base 0x100000080: not a multiple of 256; 0x100000000 is one"),
     (0x100000080, 128,  r"^base 0x100000080: not a multiple of 256"),
     (0x100000100, 4096, r"^base 0x100000100: not a multiple of 4096"),
     (0x100000000, 0,    r"^alignment 0: give a power of two, at least 128"),

@@ -96,6 +96,30 @@ def test_always_execute_runs_all_and_changes_nothing(built):
     assert built.build().ran == []
 
 
+@pytest.mark.parametrize("parallel", [(), ("-n", "2")])
+def test_always_execute_after_a_build_of_nothing_new(built, parallel):
+    """Then no step was looked at one by one before it ran."""
+    before = built.outputs()
+    built.build()
+    assert (built.root / "cache/state.front").exists()
+    assert "reads changed" not in (outcome := built.doit("--always-execute", *parallel, "check:third")).output
+    assert outcome.status == 0
+    assert built.outputs() == before
+    assert built.build().ran == []
+
+
+def test_a_build_of_nothing_new_needs_no_record(built):
+    built.build()
+    records = built.root / "cache/state.sqlite3"
+    kept = records.read_bytes()
+    records.write_bytes(b"damaged")
+    assert built.build().ran == []
+    records.write_bytes(kept)
+    folder = next((built.root / "build/sm86").glob("*/material.bin"))
+    folder.write_bytes(b"other")
+    assert len(built.build().made) == 1
+
+
 def test_ignore_and_reset_dep(built):
     built.edit("coppelius/kernels/halves.py", "move half", "copy half")
     assert built.doit("ignore", "emit:third").status == 0
