@@ -112,7 +112,9 @@ def compilers(folder: Path, processes: int) -> dict[str, Callable[[], None]]:
 def checkout(folder: Path) -> Path:
     """What git tracks or would, as it lies in the tree."""
     made = folder / "checkout"
-    tracked = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True).stdout
+    tracked = subprocess.run(
+        ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True
+    ).stdout
     for name in tracked.decode().split("\0"):
         if name and not name.startswith("tests/") and (ROOT / name).is_file():
             (made / name).parent.mkdir(parents=True, exist_ok=True)
@@ -122,14 +124,14 @@ def checkout(folder: Path) -> Path:
 
 def cold(root: Path, processes: int) -> None:
     """Everything anew: no outputs, no store, no state."""
-    for name in ("build", "cache/objects"):
-        shutil.rmtree(root / name, ignore_errors=True)
-    for path in (root / "cache").glob("state*"):
-        path.unlink()
+    for path in (root / "build", root / "cache/objects", *(root / "cache").glob("state*")):
+        path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COPPELIUS_")}
     more = ["-n", str(processes)] if processes > 1 else []
     command = [sys.executable, "-m", "doit", "run", *more, "targets=sm86"]
-    subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL, env=environment | {"PYTHONPATH": str(root)})
+    subprocess.run(
+        command, cwd=root, check=True, stdout=subprocess.DEVNULL, env=environment | {"PYTHONPATH": str(root)}
+    )
 
 
 def main() -> int:
