@@ -8,7 +8,7 @@ import click
 
 from coppelius.cli.output import print_json, print_table, unknown
 from coppelius.products import cost
-from coppelius.products.admission import admit, objections, registers
+from coppelius.products.admission import admit, objections, registers, tile_of
 from coppelius.products.record import CHOICES, MEASURED, RUNS, Choice, Runs
 from coppelius.products.record_text import read_record
 from coppelius.products.shape import PRODUCTS, Product
@@ -38,10 +38,11 @@ def choices_command(product: str | None, record: Path | None, as_json: bool) -> 
     runs: Runs = RUNS
     if record is not None:
         choices, runs = read_record(record.read_text(encoding="utf-8"), str(record))
+    lines = {name: choice for name, choice in choices.items() if isinstance(choice, Choice)}
     if product is None:
-        _show_record(choices, runs, as_json)
+        _show_record(lines, runs, as_json)
     else:
-        _show_product(named_product(product), choices, runs, as_json)
+        _show_product(named_product(product), lines, runs, as_json)
     admit(choices, PRODUCTS, runs)  # a record that does not hold refuses, after it has been shown
 
 
@@ -82,9 +83,8 @@ def _print_runs(runs: Runs) -> None:
 def _recorded(product: Product, choices: Choices, runs: Runs) -> dict[str, Any]:
     """The record's line, with what the model says of it on each card."""
     choice = choices.get(product.identity)
-    if choice is None or not 0 <= choice.candidate < len(CANDIDATES):
+    if choice is None or (tile := tile_of(choice)) is None:
         return {"product": product.identity, "choice": "-" if choice is None else choice.candidate}
-    tile = CANDIDATES[choice.candidate]
     entry = {"product": product.identity, "choice": choice.candidate, "tile": str(tile), "us": choice.microseconds,
              "basis": choice.basis, "card": _card(choice)}  # fmt: skip
     if choice.basis == MEASURED and (run := runs.get((choice.card, choice.date))) is not None:

@@ -7,6 +7,7 @@ its registers fit the register file, and its stages fit the shared memory that e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from coppelius.isa.refusal import Refusal
 from coppelius.products.record import CHOICES, MEASURED, MODELLED, RUNS, Choice, Runs
@@ -72,17 +73,25 @@ def admit(
     return {product.identity: _admitted(product, choices, runs) for product in products}
 
 
+def tile_of(choice: Choice) -> Tile | None:
+    """The candidate that a line names; None where it names none, whatever stands in its place."""
+    number = choice.candidate
+    return CANDIDATES[number] if type(number) is int and 0 <= number < len(CANDIDATES) else None
+
+
 def _admitted(product: Product, choices: Mapping[str, Choice], runs: Runs) -> Tile:
     name = f"product {product.identity!r}"
     choice = choices.get(product.identity)
     if choice is None:
         raise Refusal(f"{name}: no recorded choice; `coppelius choices {product.identity}` shows the candidates")
-    if not 0 <= choice.candidate < len(CANDIDATES):
-        raise Refusal(f"{name}: unknown candidate {choice.candidate}; there are 0 to {len(CANDIDATES) - 1}")
-    tile = CANDIDATES[choice.candidate]
+    if not isinstance(choice, Choice):
+        raise Refusal(f"{name}: recorded as {choice!r}; a line is Choice(candidate, microseconds, basis, card)")
+    tile = tile_of(choice)
+    if tile is None:
+        raise Refusal(f"{name}: unknown candidate {choice.candidate!r}; there are 0 to {len(CANDIDATES) - 1}")
     if against := objections(tile, product):
         raise Refusal(f"{name}: candidate {choice.candidate} ({tile}) does not serve: {'; '.join(against)}")
-    if choice.microseconds <= 0 or not choice.card:
+    if type(choice.microseconds) not in (int, float) or not 0 < choice.microseconds < inf or not choice.card:
         raise Refusal(f"{name}: the choice rests on no figure; record microseconds and the card")
     if choice.basis not in (MEASURED, MODELLED):
         raise Refusal(f"{name}: its figure is {choice.basis!r}; it is {MEASURED} or {MODELLED}")

@@ -1,6 +1,7 @@
 """`coppelius choices`: the record, one product's candidates, unknown names."""
 
 import json
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -8,8 +9,11 @@ from click.testing import CliRunner, Result
 from coppelius.cli.choices import choices_command
 from coppelius.isa.refusal import Refusal
 from coppelius.products import admission, cost
+from coppelius.products.record import CHOICES, Choice
 from coppelius.products.shape import PRODUCTS
 from coppelius.products.tile import CANDIDATES
+
+UNTYPED: Any = Choice  # a record is edited by hand
 
 
 def called(*arguments: str) -> Result:
@@ -68,10 +72,31 @@ def test_an_unknown_product_is_named_with_the_nearest() -> None:
 
 def test_a_record_that_does_not_hold_refuses_after_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     first, *rest = PRODUCTS
-    record = {p.identity: admission.CHOICES[p.identity] for p in rest}
+    record = {p.identity: CHOICES[p.identity] for p in rest}
     monkeypatch.setattr("coppelius.cli.choices.CHOICES", record)
     monkeypatch.setattr("coppelius.cli.choices.admit", lambda *_: admission.admit(record))
     made = called()
     assert made.output.splitlines()[1].split() == [first.identity, "-", "-", "-", "-", "-"]
     assert isinstance(made.exception, Refusal)
     assert str(made.exception).startswith(f"product {first.identity!r}: no recorded choice")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown", "says"),
+    [
+        (UNTYPED("2", 1.0, "modelled", "x"), "2", "unknown candidate '2'"),
+        (UNTYPED(None, 1.0, "modelled", "x"), "None", "unknown candidate None"),
+        (2, "-", "recorded as 2"),
+    ],
+)
+def test_a_line_that_names_no_candidate_is_shown_and_refused_by_its_product(
+    line: Any, shown: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = PRODUCTS[0]
+    record = {**CHOICES, first.identity: line}
+    monkeypatch.setattr("coppelius.cli.choices.CHOICES", record)
+    for arguments in ([], [first.identity]):
+        made = called(*arguments)
+        assert isinstance(made.exception, Refusal), made.exception
+        assert str(made.exception).startswith(f"product {first.identity!r}: {says}")
+    assert called().output.splitlines()[1].split()[:2] == [first.identity, shown]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from coppelius.products.shape import PRODUCTS, Product
 from coppelius.products.tile import CANDIDATES, Tile
 
 FIRST = PRODUCTS[0]
+UNTYPED: Any = Choice  # a record is edited by hand, and built before any type is checked
 
 # fmt: off
 FIGURES = [  # block of C, threads, registers, shared bytes, HMMAs a stage
@@ -35,11 +37,18 @@ OBJECTIONS = [
     (Tile(4, 4, 4, 4, 2), Product("rr", 1024, 512, 512), []),
     (Tile(2, 4, 4, 4, 8), Product("rr", 1024, 512, 512), ["131072 shared bytes; a block has 101376"]),
 ]
-BAD_RECORDS = [
+BAD_RECORDS: list[tuple[dict[str, Any], str]] = [
     ({FIRST.identity: None},                          "no recorded choice"),
     ({FIRST.identity: Choice(8, 1.0, "modelled", "x")},  "unknown candidate 8; there are 0 to 7"),
     ({FIRST.identity: Choice(-1, 1.0, "modelled", "x")}, "unknown candidate -1"),
+    ({FIRST.identity: UNTYPED("2", 1.0, "modelled", "x")},  "unknown candidate '2'; there are 0 to 7"),
+    ({FIRST.identity: UNTYPED(2.0, 1.0, "modelled", "x")},  "unknown candidate 2.0"),
+    ({FIRST.identity: Choice(True, 1.0, "modelled", "x")}, "unknown candidate True"),
+    ({FIRST.identity: UNTYPED(None, 1.0, "modelled", "x")}, "unknown candidate None"),
+    ({FIRST.identity: 2},                                "recorded as 2; a line is Choice(candidate, microseconds"),
     ({FIRST.identity: Choice(3, 0.0, "modelled", "x")},  "rests on no figure"),
+    ({FIRST.identity: Choice(3, float("nan"), "modelled", "x")}, "rests on no figure"),
+    ({FIRST.identity: UNTYPED(3, "1.0", "modelled", "x")}, "rests on no figure"),
     ({FIRST.identity: Choice(3, 1.0, "modelled", "")},   "rests on no figure"),
     ({FIRST.identity: Choice(3, 1.0, "guessed", "x")},   "its figure is 'guessed'; it is measured or modelled"),
     ({FIRST.identity: Choice(3, 1.0, "measured", "x")},  "measured on x, no date; the record has no such run"),
@@ -63,7 +72,7 @@ def test_the_record_holds_and_names_every_product() -> None:
 
 
 @pytest.mark.parametrize(("change", "says"), BAD_RECORDS)
-def test_a_bad_record_is_refused_by_name(change: dict[str, Choice | None], says: str) -> None:
+def test_a_bad_record_is_refused_by_name(change: dict[str, Any], says: str) -> None:
     record = {name: choice for name, choice in (CHOICES | change).items() if choice is not None}
     with pytest.raises(Refusal, match=rf"^product '{FIRST.identity}': .*{re.escape(says)}"):
         admit(record)
@@ -93,8 +102,11 @@ def test_a_measured_choice_rests_on_its_run() -> None:
         admit(record, runs={("a card", "2026-12-02"): Run(82, 1695, 9751, "580.65.06")})
 
 
-def test_a_refused_choice_leaves_the_catalogue_readable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "CHOICES", {})
+@pytest.mark.parametrize("record", [{}, *(change for change, _ in BAD_RECORDS)])
+def test_a_refused_choice_leaves_the_catalogue_readable(
+    record: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "CHOICES", record)
     assert recorded(FIRST) == CANDIDATES[3]
 
 
