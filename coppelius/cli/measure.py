@@ -54,7 +54,7 @@ def measure_command(
     Needs the package cuda-bindings (the extra `measure`), the NVIDIA driver and a card.
     """
     chosen = [named_product(name) for name in products] or list(PRODUCTS)
-    _refuse_existing(record, overwrite)
+    _refuse_place(record, overwrite)
     device = open_device(number)
     try:
         facts = device.facts
@@ -80,10 +80,14 @@ def measure_command(
     return 0
 
 
-def _refuse_existing(record: Path | None, overwrite: bool) -> None:
-    """Before anything is measured."""
-    if record is not None and record.exists() and not overwrite:
+def _refuse_place(record: Path | None, overwrite: bool) -> None:
+    """Before anything is measured, since the record is written after all of it."""
+    if record is None:
+        return
+    if record.exists() and not overwrite:
         raise Refusal(f"{record}: is there; name another file, or say --overwrite")
+    if not os.access(record.parent, os.W_OK | os.X_OK):
+        raise Refusal(f"{record}: {record.parent} is no folder that can be written to")
 
 
 def _refuse_other_target(facts: CardFacts, record: Path | None) -> None:

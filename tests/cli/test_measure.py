@@ -143,6 +143,16 @@ def test_a_record_that_is_there_is_overwritten_only_when_told(card: FakeCard, tm
     assert "CHOICES" in path.read_text()
 
 
+def test_a_record_that_could_not_be_written_is_refused_before_anything_is_measured(
+    card: FakeCard, tmp_path: Path
+) -> None:
+    path = tmp_path / "absent" / "record.py"
+    made = called("--record", str(path))
+    assert isinstance(made.exception, Refusal)
+    assert str(made.exception) == f"{path}: {path.parent} is no folder that can be written to"
+    assert not card.launched
+
+
 def test_another_architectures_card_is_refused_by_name_or_gets_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
     placed(monkeypatch, FakeCard(replace(RTX_3090, name="Tesla T4", capability=(7, 5))))
     assert str(called().exception).startswith("Tesla T4: compute capability 7.5; images are made for 8.0")
