@@ -149,6 +149,7 @@ class Twin:
                 found |= named
                 for j in passed:
                     self.through[j].append(walker)
+        self.groups = [i for i, step in enumerate(self.steps) if step.stem == "LDGDEPBAR"]
         self.begins = self._begins()
         self.keepers: list[list[int]] = [[] for _ in self.steps]
         for i, step in enumerate(self.steps):
@@ -175,7 +176,9 @@ class Twin:
         """What is wrong once instruction i has other control fields, and was not before."""
         kept = self.steps[i]
         self.steps[i] = replace(kept, **control)  # type: ignore[arg-type]
-        found = self._alone(i) | (self._alone(i - 1) if i else set())
+        # a wait that is gone may have been some group's only one
+        alone = {i, max(i - 1, 0), *(self.groups if "wait" in control else ())}
+        found = set().union(*map(self._alone, alone))
         for walker in self.through[i]:
             found |= self._walk(walker)[0]
         for keeper in self.keepers[i]:
@@ -186,6 +189,8 @@ class Twin:
     def _alone(self, i: int) -> set[tuple[str, int, str]]:
         """Rules of one instruction and the next."""
         step, found = self.steps[i], set()
+        if step.stem == "LDGDEPBAR" and not step.never and not any(_waits(s, step.write) for s in self.steps):
+            found.add(("group never waited for", i, ""))
         if 0 < step.stall < latency.minimum_stall(step.row.encoding):
             found.add(("minimum stall", i, ""))
         if step.stall == 1 and i + 1 < len(self.steps) and i + 1 in [j for j, _ in self._next(i, ())]:
@@ -366,6 +371,15 @@ class Twin:
             mask |= 1 << step.write
             counts = _raised(counts, step.write)
         return i, calls, age, mask, counts, same
+
+
+def _waits(step: Step, board: int) -> bool:
+    """Whether an instruction waits for a scoreboard: by its mask, or as DEPBAR."""
+    mask = step.wait
+    if step.stem == "DEPBAR" and not step.never:
+        counted = ".LE" in latency.full_name(*step.op)
+        mask |= step.row.get("set") | (1 << step.row.get("scoreboard", NONE) if counted else 0)
+    return board != NONE and bool(mask >> board & 1)
 
 
 def _raised(counts: tuple[int, ...], board: int) -> tuple[int, ...]:

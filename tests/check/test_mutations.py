@@ -11,7 +11,11 @@ from cuda_launches import cubin_of, launches
 from mutations import Strict, Tally
 from schedule_twin import RAW, WAR, twin_of
 
+from coppelius.check.facts import facts_of
+from coppelius.check.flow import graph_of
+from coppelius.check.verdict import schedule_hazards
 from coppelius.container.reader import read_kernels
+from coppelius.isa.word import from_bytes
 from coppelius.program.listing import parse_listing
 from coppelius.program.program import Program
 
@@ -85,3 +89,33 @@ def test_what_the_twin_sees(place: int, change: dict[str, int], expected: set[tu
     assert twin.named == frozenset()
     assert twin.changed(place, **change) == frozenset(expected)
     assert twin.changed(place) == frozenset()
+
+
+GROUPS = """
+    .target sm86
+    [B------:R-:W-:-:S04] LDGSTS.E [R2], [R4.64]
+    [B------:R-:W0:-:S02] LDGDEPBAR
+    [B------:R-:W-:-:S04] DEPBAR.LE SB0, 0x0
+    [B------:R-:W1:-:S02] LDS R6, [R8]
+    [B-1----:R-:W-:-:S05] EXIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "changes", "named"),
+    [
+        (1, {}, False),
+        (1, {"write_barrier": 7}, True),
+        (1, {"write_barrier": 2}, True),
+        (1, {"write_barrier": 1}, False),
+    ],
+)
+def test_a_group_of_copies_that_nothing_waits_for(place: int, changes: dict[str, int], named: bool) -> None:
+    program = parse_listing("\n".join(line.strip() for line in GROUPS.strip().splitlines()) + "\n")
+    rows = list(program)
+    rows[place] = rows[place].with_fields(changes)
+    loose = Program.of(rows, program.table)
+    facts = facts_of(loose.decoded, from_bytes(loose.encode()))
+    rule = ("group never waited for", 1, "")
+    found = {(h.rule, h.ordinal, h.register) for h in schedule_hazards(facts, graph_of(facts))}
+    assert (rule in found) == (rule in twin_of(loose).named) == named
