@@ -76,18 +76,18 @@ def _release(root: Path, target: str) -> tuple[Manifest, bytes]:
 
 def _named(path: Path, manifest: Manifest) -> list[str]:
     """The images that the list names, in the release's order."""
-    known = [image["identity"] for image in manifest["images"]]
+    known = {image["identity"]: [p["name"] for p in image["parameters"]] for image in manifest["images"]}
     try:
         listed = parse_launches(path.read_text(encoding="utf-8"))
+        for number, launch in enumerate(listed):
+            if launch.identity not in known:
+                near = suggestion(launch.identity, list(known))
+                raise Refusal(f"launch {number}: no image {launch.identity!r} in the release{near}")
+        if not listed:
+            raise Refusal("no launch, so that nothing would be left")
+        return launched(listed, known)
     except Refusal as error:
         raise Refusal(f"{path}: {error}") from None
-    for number, launch in enumerate(listed):
-        if launch.identity not in known:
-            near = suggestion(launch.identity, known)
-            raise Refusal(f"{path}: launch {number}: no image {launch.identity!r} in the release{near}")
-    if not listed:
-        raise Refusal(f"{path}: no launch, so that nothing would be left")
-    return launched(listed, known)
 
 
 def _write(folder: Path, contents: Mapping[str, bytes], *, alone: bool) -> None:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 from coppelius.container.code_facts import facts_of
 from coppelius.container.image import ReleasedImage, find_image
-from coppelius.container.launches import Launch
+from coppelius.container.launches import Launch, refuse_bad_grid
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.targets.layout import layout_of
 
 _CARVE_OUTS = (8, 16, 32, 64, 100)  # KiB an SM can give to shared memory (published, 86 and 120)
 _GROUP = 0x3F  # published: in open drivers for both classes, and in a descriptor captured from CUDA on SM120
+_CODE, _BANK = 16, 64  # published: what addresses are multiples of, in open drivers for both classes
 _SYSTEM_BARRIER = 1  # published: after the launch, what was written is seen by all
 # published: open drivers give the first three, and a descriptor captured from CUDA the one of SM120, whose
 # own number is 10.4; assumed: SM121's words are SM120's
@@ -50,6 +51,7 @@ class Descriptor:
     @staticmethod
     def of(image: ReleasedImage, grid: tuple[int, int, int], bank_address: int, *, moved: int = 0) -> Descriptor:
         """The descriptor of a launch; `moved` is how far from the release's base the program lies."""
+        refuse_bad_grid(grid, image.identity)
         size = layout_of(image.target).parameters + image.parameter_bytes
         block = (image.block_x, 1, 1)
         bank = ConstantBank0(bank_address, size)
@@ -116,9 +118,9 @@ def pack(descriptor: Descriptor) -> bytes:
 
 def values_of(descriptor: Descriptor, version: int) -> dict[str, int]:
     """Each field's value, by name."""
-    units = _Units(16, 64, 128) if version == 5 else _Units(1, 1, 1)
-    program = units.exact(descriptor.address, units.program, "code address")
-    bank = units.exact(descriptor.bank.address, units.bank, "address of constant bank 0")
+    units = _Units(_CODE, _BANK, 128) if version == 5 else _Units(1, 1, 1)
+    program = _exact(descriptor.address, _CODE, "code address") // units.program
+    bank = _exact(descriptor.bank.address, _BANK, "address of constant bank 0") // units.bank
     granule = 128 if version == 5 else 256
     shared = -(-descriptor.shared_bytes // granule) * granule
     low, most = carve_out(shared), carve_out(_CARVE_OUTS[-1] << 10)
@@ -144,11 +146,12 @@ class _Units:
     bank: int
     shared: int
 
-    def exact(self, value: int, unit: int, what: str) -> int:
-        """The value in units; refuses what is no multiple."""
-        if value % unit:
-            raise Refusal(f"{what} {value:#x} is no multiple of {unit}")
-        return value // unit
+
+def _exact(value: int, unit: int, what: str) -> int:
+    """The value; refuses what is no multiple."""
+    if value % unit:
+        raise Refusal(f"{what} {value:#x} is no multiple of {unit}")
+    return value
 
 
 def carve_out(shared_bytes: int) -> int:

@@ -138,12 +138,35 @@ def test_both_packings_agree(target: str) -> None:
 
 def test_what_the_hardware_cannot_hold_is_refused() -> None:
     one = image("sm86", Random(0))
-    with pytest.raises(Refusal, match=r"sm86: a descriptor's grid\.y cannot hold 0x10000"):
-        pack(Descriptor.of(one, (1, 65536, 1), 0))
-    with pytest.raises(Refusal, match="is no multiple of 64"):
-        pack(Descriptor.of(image("sm121", Random(0)), (1, 1, 1), 32))
+    with pytest.raises(Refusal, match=r"sm86: a descriptor's program\.high cannot hold 0x20000"):
+        pack(Descriptor.of(one, (1, 1, 1), 0, moved=(1 << 49) - (1 << 32)))
+    for target in ("sm86", "sm121"):
+        with pytest.raises(Refusal, match="address of constant bank 0 0x20 is no multiple of 64"):
+            pack(Descriptor.of(image(target, Random(0)), (1, 1, 1), 32))
+        with pytest.raises(Refusal, match=r"code address 0x[0-9a-f]+8 is no multiple of 16"):
+            pack(Descriptor.of(image(target, Random(0)), (1, 1, 1), 0, moved=8))
     with pytest.raises(Refusal, match="sm90: its descriptor is V04_00"):
         pack(Descriptor.of(image("sm90", Random(0)), (1, 1, 1), 0))
+
+
+@pytest.mark.parametrize(
+    ("grid", "says"),
+    [
+        ((0, 1, 1), "0 blocks along x; a grid has 1 to 2147483647 there"),
+        ((1 << 31, 1, 1), "2147483648 blocks along x"),
+        ((1, 65536, 1), "65536 blocks along y; a grid has 1 to 65535 there"),
+        ((1, 1, 65536), "65536 blocks along z"),
+        ((1, -1, 1), "-1 blocks along y"),
+    ],
+)
+def test_a_grid_that_no_card_launches_is_refused(grid: tuple[int, int, int], says: str) -> None:
+    with pytest.raises(Refusal, match=f"a: {says}"):
+        Descriptor.of(image("sm86", Random(0)), grid, 0)
+    text = LIST.replace("[4, 1, 1]", str(list(grid)))
+    with pytest.raises(Refusal, match=r"launch 0 \(add\): "):
+        parse_launches(text)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(json.loads(text), SCHEMA)
 
 
 def test_a_launch_list_gives_a_descriptor_a_launch() -> None:
@@ -179,9 +202,12 @@ def test_a_launch_list_selects_images_in_the_release_order() -> None:
     (launch,) = parse_launches(LIST)
     assert launch == Launch("add", (4, 1, 1), {"count": 4096})
     again = Launch("fill", (1, 1, 1), {})
-    assert launched([launch, again, launch], ["fill", "copy", "add"]) == ["fill", "add"]
+    release: dict[str, list[str]] = {"fill": [], "copy": [], "add": ["out", "count"]}
+    assert launched([launch, again, launch], release) == ["fill", "add"]
     with pytest.raises(Refusal, match="launch 0: no image 'add' in the release"):
-        launched([launch], ["fill"])
+        launched([launch], {"fill": []})
+    with pytest.raises(Refusal, match=r"launch 0 \(add\): no parameter 'count'; it has out, a"):
+        launched([launch], {"add": ["out", "a"]})
 
 
 @pytest.mark.parametrize(
@@ -190,6 +216,8 @@ def test_a_launch_list_selects_images_in_the_release_order() -> None:
         ('"version": 1', '"version": 2', "an object with"),
         ("[4, 1, 1]", "[4, 0, 1]", "is not three positive integers"),
         ("4096", '"many"', "parameters are numbers by name"),
+        ("4096", "NaN", "NaN is no number in JSON"),
+        ("4096", "[" * 100_000, "launch list: maximum recursion depth"),
         ('"add"', '""', "is no name"),
         ("}]}", "}", "launch list: "),
         ('"grid"', '"grids"', "identity, grid and parameters are wanted"),
