@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent
 with told(ROOT):
     from cache import front, imports
 
-    SOURCES = front.sources(str(ROOT))  # before any of them runs
+    AROUND, SOURCES = front.surroundings(), front.sources(str(ROOT))  # before any of them runs
     imports.install(ROOT)  # first: what follows runs from its source
 
     from tasks.arena import task_arena
@@ -29,7 +29,7 @@ with told(ROOT):
     from tasks.reporter import BuildReporter
     from tasks.step import default_tasks, project
 
-    project().front_sources = SOURCES
+    project().front_around, project().front_sources = AROUND, SOURCES
     DEFAULT_TASKS = default_tasks()
 
 DOIT_CONFIG = {

@@ -2,8 +2,8 @@
 
 A build that found or made every step up to date leaves one file: the signatures of all it rests on, namely
 dodo.py, pyproject.toml, every file of coppelius/, tasks/ and cache/ by folder (so that a new one is seen),
-every output, the interpreter, its packages' folders, and the environment that matters.  Sources are looked at
-before a build imports any; outputs are what the build's own decisions saw.  As long as everything is the same,
+every output, the interpreter, its packages' folders, and the environment that matters.  Sources and packages
+are looked at before a build imports any; outputs are what the build's own decisions saw.  As long as everything is the same,
 so is the answer.
 
 A signature is (mtime_ns, size, inode, ctime_ns), and counts only if it had settled when the file was written
@@ -56,8 +56,9 @@ def sources(root: str) -> Signatures:
                 if entry.is_dir():
                     waiting.append(path)
                 else:
-                    status = entry.stat()
-                    found[path] = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns)
+                    seen = signature(f"{root}/{path}")
+                    if seen is not None:  # a link to nowhere, as editors leave for a lock, is no source
+                        found[path] = seen
     return found
 
 
@@ -94,9 +95,10 @@ def unchanged(root: str, overrides: dict[str, str], now: Signatures | None = Non
     return str(said), outputs
 
 
-def save(root: str, overrides: dict[str, str], known: Signatures, outputs: Signatures, said: str) -> None:
-    """Keeps an answer; `known` and `outputs` have settled."""
-    parts = (FORMAT, surroundings(), dict(overrides), known, outputs, said)
+def save(root: str, overrides: dict[str, str], around: list[object], known: Signatures, outputs: Signatures,
+         said: str) -> None:  # fmt: skip
+    """Keeps an answer; `known` and `outputs` have settled, `around` is from before the build asked for versions."""
+    parts = (FORMAT, around, dict(overrides), known, outputs, said)
     body = marshal.dumps(parts)
     partial = f"{root}/{ANSWER}.{os.getpid()}"
     try:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cache.database import Signature, State
-from cache.files import Files, signature_of
+from cache.files import Files
 from cache.imports import loaded
 
 # of what `read_facts` gives; the tree's shape depends on the interpreter
@@ -55,6 +55,9 @@ class Sources:
         package = folder.replace("/", ".")
         for entry in entries:
             path = f"{folder}/{entry.name}"
+            found = self._files.signature(path)
+            if found is None:  # a link to nowhere, as editors leave for a lock, is no module
+                continue
             if entry.is_dir():
                 if entry.name != "__pycache__":
                     self._scan(path)
@@ -66,7 +69,7 @@ class Sources:
                 self.data.setdefault(folder, []).append(path)
                 continue
             if path.endswith(".py"):
-                self._signatures[path] = signature_of(entry.stat())
+                self._signatures[path] = found
 
     def unchanged(self, paths: Iterable[str]) -> bool:
         """Are these files what they were when they were first looked at?"""

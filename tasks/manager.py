@@ -152,7 +152,7 @@ class StepDependency(Dependency):  # type: ignore[misc]
         now = time.time_ns()
         if all(s is not None and files.settled(s, now) for s in (*known.values(), *outputs.values())):
             said = closing_line({"up to date": len(steps)})
-            front.save(str(self.project.root), self.project.overrides, known, outputs, said)
+            front.save(str(self.project.root), self.project.overrides, self.project.front_around, known, outputs, said)
 
     def ignore(self, task: Any) -> None:
         front.forget(str(self.project.root))

@@ -22,6 +22,7 @@ LOCK = "cache/state.lock"
 class Project:
     def __init__(self, root: Path, overrides: Mapping[str, str]) -> None:
         self.root, self.overrides = root, dict(overrides)
+        self.front_around: list[object] = []
         self.front_sources: front.Signatures | None = None  # as they were before any ran, where a build asks
         self.plan: Plan = read_plan(root, overrides, tuple(TARGETS))
         self.graph: Graph = build_graph(_rows(), self.plan)

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,30 @@ def test_any_change_asks_doit(quiet, change):
 def test_another_environment_asks_doit(quiet):
     quiet.environment = {"COPPELIUS_STORE": "/elsewhere"}
     assert asked_doit(quiet)[1]
+
+
+def test_an_editors_lock_is_no_source(built):
+    """A link to nowhere beside the file, for as long as an edit is not saved."""
+    (built.root / "coppelius/kernels/.#plain.py").symlink_to("someone@somewhere.4711")
+    settled(built)
+    outcome, asked = asked_doit(built)
+    assert (outcome.status, outcome.output, asked) == (0, UNCHANGED, False)
+    built.edit("coppelius/kernels/plain.py", '"plain"', '"Plain"')
+    assert built.build().made
+
+
+def test_packages_that_change_while_a_build_runs_leave_no_answer(quiet, tmp_path):
+    """Its steps were judged by the versions that it found at its start."""
+    packages, asked = tmp_path / "site-packages", tmp_path / "asked"
+    packages.mkdir()
+
+    def touched_when_asked(file):
+        sys.path.append(str(packages))
+        sys.addaudithook(lambda event, _: event == "sqlite3.connect" and file.touch())
+
+    for file in (packages / "newer", asked):
+        assert quiet.doit(before=partial(touched_when_asked, file)).output == UNCHANGED
+        assert file.exists()  # the saved state was asked about each step
 
 
 def test_a_young_file_leaves_no_answer(built):
