@@ -10,7 +10,7 @@ import click
 
 from coppelius.cli.drawing import Cell, draw
 from coppelius.cli.identities import complete_identity, steps_of_image
-from coppelius.cli.output import print_json
+from coppelius.cli.output import json_document
 from coppelius.cli.project import open_project, relative_paths
 
 FORMATS = ("svg", "html", "dot", "mermaid", "json")
@@ -33,10 +33,10 @@ def graph_command(form: str, as_json: bool, paths: tuple[str, ...], identity: st
     cells = _affected_cells(project, edited) if edited else _state_cells(found)
     cells = {name: cells[name] for name in wanted}
     if as_json or form == "json":
-        print_json(steps=[_as_json(project, found, n, c) for n, c in cells.items()], affected_by=edited)
-        return
-    title = f"an edit of {', '.join(edited)}" if edited else "state of the build"
-    text = _text_of(form, project, found, cells, title, identity)
+        text = json_document(steps=[_as_json(project, found, n, c) for n, c in cells.items()], affected_by=edited)
+    else:
+        title = f"an edit of {', '.join(edited)}" if edited else "state of the build"
+        text = _text_of(form, project, found, cells, title, identity)
     if output is None:
         click.echo(text, nl=False)
     else:

@@ -17,8 +17,12 @@ JSON_VERSION = 1
 
 
 def print_json(**data: Any) -> None:
+    click.echo(json_document(**data), nl=False)
+
+
+def json_document(**data: Any) -> str:
     """One document, with the version first."""
-    click.echo(json.dumps({"version": JSON_VERSION, **data}, indent=2, ensure_ascii=False))
+    return f"{json.dumps({'version': JSON_VERSION, **data}, indent=2, ensure_ascii=False)}\n"
 
 
 def is_plain() -> bool:

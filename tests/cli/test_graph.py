@@ -1,9 +1,13 @@
 """`coppelius graph`: every step in its state, as a picture and as data."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 from xml.etree import ElementTree
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -58,6 +62,18 @@ def test_the_picture_has_a_cell_for_every_step(built, tmp_path):
     file = tmp_path / "graph.svg"
     assert built.command("graph", "-o", str(file)).output == ""
     assert file.read_text() == picture
+
+
+def test_data_goes_where_it_is_told(built, tmp_path):
+    file = tmp_path / "graph.json"
+    assert built.command("graph", "--format", "json", "-o", str(file)).output == ""
+    assert file.read_text() == built.command("graph", "--json").output
+
+
+def test_the_guides_picture_is_todays():
+    command = [sys.executable, "-m", "coppelius", "graph", "--affected", "coppelius/kernels/layernorm.py"]
+    made = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert made.stdout == (REPOSITORY / "tasks/affected.svg").read_text(), "write tasks/affected.svg anew"
 
 
 def test_the_picture_of_an_edit(mini):
