@@ -19,10 +19,13 @@ UNUSABLE = 2
 
 
 class StandardOutput:
-    """A text stream whose failures end the process; everything else is the stream's own."""
+    """A text stream whose failures end the process; everything else is the stream's own.
+
+    A process started without one (`>&-`) has None: what it prints goes nowhere.
+    """
 
     def __init__(self, stream: "Any") -> None:
-        self._stream = stream
+        self._stream = open(os.devnull, "w", encoding="utf-8") if stream is None else stream  # noqa: PTH123, SIM115
 
     def __getattr__(self, name: str) -> "Any":
         return getattr(self._stream, name)

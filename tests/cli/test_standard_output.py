@@ -65,6 +65,17 @@ def test_a_full_disk_is_the_outputs(main, command):
     assert (made.returncode, made.stderr) == (2, "coppelius: standard output: No space left on device\n")
 
 
+@pytest.mark.parametrize(("module", "command"), [("coppelius", "build"), ("coppelius", "graph"), ("doit", "run -n 2")])
+def test_without_standard_output_it_goes_nowhere(main, module, command):
+    main.edit("coppelius/kernels/halves.py", "move half", "copy half")
+    shell = f'exec "{sys.executable}" -m {module} {command} >&-'
+    made = subprocess.run(
+        ["sh", "-c", shell], cwd=main.root, stderr=subprocess.PIPE, text=True, check=False,
+        env={**{n: v for n, v in os.environ.items() if not n.startswith("COPPELIUS_")}, "PYTHONPATH": str(main.root)},
+    )  # fmt: skip
+    assert (made.returncode, made.stderr) == (0, "")
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
 def test_a_file_that_does_not_fit_is_the_outputs(main):
     made = run(main.root, "coppelius", f"graph -o {FULL}", None)

@@ -105,6 +105,7 @@ class Miniature:
         status = 99
         try:
             os.setpgrp()
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a script puts behind itself
             log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
