@@ -3,8 +3,8 @@
 A build that found or made every step up to date leaves one file: the signatures of all it rests on, namely
 dodo.py, pyproject.toml, every file of coppelius/, tasks/ and cache/ by folder (so that a new one is seen),
 every output, the interpreter, its packages' folders, and the environment that matters.  Sources and packages
-are looked at before a build imports any; outputs are what the build's own decisions saw.  As long as everything is the same,
-so is the answer.
+are looked at before a build imports any; outputs are what the build's own decisions saw.  As long as
+everything is the same, so is the answer.
 
 A signature is (mtime_ns, size, inode, ctime_ns), and counts only if it had settled when the file was written
 (`cache.files`): a file as young as the clock's step leaves no answer, and the next build writes it.  Nothing
