@@ -48,7 +48,9 @@ class Names(list[str]):
 @cache
 def project() -> Project:
     """This checkout, with the plan settings of doit's command line."""
-    gc.disable()  # tasks and records all stay; going through them again and again takes a third of a check
+    # tasks and records all stay: going through them again and again takes a third of a check; steps leave few cycles,
+    # and a build of all images as much memory with the collector as without (measured: 140 MiB, a sixth of the time)
+    gc.disable()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `doit list | head` ends quietly; a build reports for itself
     overrides: dict[str, str] = doit.doit_cmd._CMDLINE_VARS or {}
     try:
@@ -93,9 +95,6 @@ def _over_all(task: dict[str, Any]) -> Any:
 
 def execute(step: Step, action: Action, task: Any) -> Any:
     """Runs an action and publishes what it gives."""
-    if not gc.isenabled():
-        gc.freeze()  # what is there stays
-        gc.enable()
     try:
         made = perform(ROOT, step, action, project().store)
     except (Exception, SystemExit) as error:
