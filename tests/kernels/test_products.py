@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from coppelius.catalog import declaration
 from coppelius.check.verdict import judge
 from coppelius.products.admission import recorded
+from coppelius.products.record import CHOICES
 from coppelius.products.shape import PRODUCTS, Product
+from coppelius.products.tile import K_STAGE
 from coppelius.reference import bounds
 from coppelius.reference import half as halves
 from coppelius.reference.product import product as reference
@@ -114,6 +116,20 @@ def test_fillers_stand_before_every_copy_that_follows_a_shared_access() -> None:
         verdict = judge(harness.material(row.identity, "bf16"), {**declaration(row), "half": "bf16"})
         lacking[row.identity] = [note for note in verdict["notes"] if note["rule"] == "filler"]
     assert not any(lacking.values()), lacking
+
+
+@pytest.mark.parametrize("product", products())
+def test_the_straight_form_passes_both_checks_as_the_image_does(product: Product) -> None:
+    """With the recorded tile and all of K: the unrolling whose schedule says what the loop's rounds do."""
+    straight = tiled_cases.Case(product, CHOICES[product.identity].candidate, straight=True)
+    products = product.k // K_STAGE * straight.tile.products
+    assert tiled_cases.listing(straight).count("HMMA.16816") == products
+    row = harness.image(product.identity)
+    for half in harness.HALVES:
+        unrolled = tiled_cases.verdict(straight, half)
+        assert unrolled["accepted"], unrolled["hazards"][:3]
+        looped = judge(harness.material(product.identity, half), {**declaration(row), "half": half})
+        assert looped["accepted"], looped["hazards"][:3]
 
 
 @pytest.mark.parametrize("half", harness.HALVES)
