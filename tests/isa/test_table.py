@@ -99,6 +99,7 @@ def test_the_arithmetic_that_kernels_need_is_there() -> None:
         ("DMMA.884", {"D": 4, "A": 2, "B": 2, "C": 4}),
         ("DFMA:1", {"D": 2, "A": 2, "B": 2, "C": 2}),
         ("IMAD.WIDE:1", {"D": 2, "A": 1, "B": 1, "C": 2}),
+        ("IMAD.HI:1", {"D": 1, "A": 1, "B": 1, "C": 2}),
         ("F2F:f32.f64.1", {"D": 1, "B": 2}),
         ("F2F:f64.f32.1", {"D": 2, "B": 1}),
     ],
