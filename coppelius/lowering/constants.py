@@ -18,6 +18,7 @@ from coppelius.isa.values import BindlessConstant, ConstantOperand
 from coppelius.program.program import Instruction
 
 WORD = 4
+LOADED_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 5: 8}  # by SIZE of LDC and ULDC; else a word
 
 
 @dataclass(frozen=True, order=True)
@@ -29,10 +30,21 @@ class Constant:
     words: int = 1
 
 
-def moved_offset(source: Layout, target: Layout, bank: int, offset: int, what: str) -> int:
-    """Where the target keeps that byte of a bank; refuses a word of bank 0 that has no known place."""
+def moved_offset(source: Layout, target: Layout, bank: int, offset: int, size: int, what: str) -> int:
+    """Where the target keeps those `size` bytes of a bank; refuses what bank 0 of the target does not hold as one."""
     if bank != 0 or source.words == target.words:
         return offset
+    first = _moved_byte(source, target, offset, what)
+    last = offset + size - 1
+    if _moved_byte(source, target, last, what) - first != last - offset:
+        raise Refusal(f"{what}: {target.target} does not keep the {size} bytes at c[0x0][{offset:#x}] side by side")
+    if offset % size == 0 and first % size:
+        raise Refusal(f"{what}: {target.target} keeps c[0x0][{offset:#x}] at {first:#x}, no multiple of {size}")
+    return first
+
+
+def _moved_byte(source: Layout, target: Layout, offset: int, what: str) -> int:
+    """Where the target keeps that byte of bank 0; refuses one that has no known place."""
     if offset >= source.parameters:
         return offset - source.parameters + target.parameters
     for meaning, place in source.words.items():
@@ -42,7 +54,7 @@ def moved_offset(source: Layout, target: Layout, bank: int, offset: int, what: s
                 instead = "; use loads and stores of that space" if "window" in meaning else ""
                 raise Refusal(f"{what}: {target.target} keeps no {meaning} in constant bank 0{instead}")
             return target.words[meaning] + offset - place
-    raise Refusal(f"{what}: c[0x0][{offset:#x}] has no known place on {target.target}")
+    raise Refusal(f"{what}: c[0x0][{offset - offset % WORD:#x}] has no known place on {target.target}")
 
 
 def constant_slot(encoding: Encoding) -> Slot | None:
@@ -60,7 +72,10 @@ def constant_of(row: Instruction, slot: Slot, source: Layout, target: Layout, wo
     packed = row[slot.name]
     bank, place = packed >> 14, packed & 0x3FFF
     offset = (place - (place >> 13 << 14)) * WORD
-    return Constant(bank, moved_offset(source, target, bank, offset, row.encoding.name), words)
+    size, name = WORD * words, row.encoding.name
+    if offset % size:
+        raise Refusal(f"{name}: c[{bank:#x}][{offset:#x}] is no multiple of {size}, and a pair is loaded as one")
+    return Constant(bank, moved_offset(source, target, bank, offset, size, name), words)
 
 
 def used_uniform_registers(rows: Iterable[Instruction]) -> set[int]:

@@ -19,6 +19,8 @@ from coppelius.isa.table import Table, table_of
 from coppelius.isa.targets.layout import Layout, layout_of
 from coppelius.isa.word import WORD_BYTES
 from coppelius.lowering.constants import (
+    LOADED_BYTES,
+    WORD,
     Constant,
     constant_of,
     constant_slot,
@@ -28,7 +30,8 @@ from coppelius.lowering.constants import (
     used_uniform_registers,
 )
 from coppelius.lowering.expand import Spare, expand
-from coppelius.lowering.rewrite import rewrite, row_name
+from coppelius.lowering.rewrite import rewrite, row_name, target_row
+from coppelius.lowering.rules import REMEDIES
 from coppelius.program.edit import rebuild
 from coppelius.program.listing import listing_text, parse_listing
 from coppelius.program.program import Instruction, Program
@@ -111,14 +114,14 @@ def _named(ordinal: int) -> Iterator[None]:
 
 def _words(row: Instruction, slot: Slot, table: Table) -> int:
     """How many words that operand has: as many as the uniform registers that take its place."""
-    name, form = row_name(row.encoding)
+    what = full_name(row.encoding, row.values)
+    _, form = row_name(row.encoding)
     if form not in _UNIFORM_FORM:
-        raise Refusal(f"{full_name(row.encoding, row.values)}: {table.target} has no form without its constant")
-    mnemonic, _, variant = name.partition(":")
-    encoding = row.encoding
-    twin = row.encoding.form and table.by_name.get(f"{mnemonic}:{variant}{_UNIFORM_FORM[form]}")
-    if not twin:
-        raise Refusal(f"{full_name(encoding, row.values)}: {table.target} has no form with a uniform register")
+        raise Refusal(f"{what}: {table.target} has no form without its constant")
+    twin = target_row(row, table, _UNIFORM_FORM[form])
+    if twin is None:
+        instead = REMEDIES.get(stem(row.encoding), "load the constant by LDC")
+        raise Refusal(f"{what}: {table.target} has no form with a uniform register; {instead}")
     access = next(a for a in twin.accesses if a.slot == slot.name and a.space == "UR")
     return access.width if isinstance(access.width, int) else access.width[1].get(row.get(access.width[0]), 1)
 
@@ -144,8 +147,16 @@ def _moved_load(row: Instruction, slot: str, source: Layout, layout: Layout) -> 
     bank = row.get(f"{slot}.bank", -1)
     if bank < 0:
         raise Refusal(f"{full_name(row.encoding, row.values)}: a constant bank named by a register cannot be lowered")
-    field = f"{slot}.offset"
-    return row.with_fields({field: moved_offset(source, layout, bank, row[field], row.encoding.name)})
+    field, name = f"{slot}.offset", row.encoding.name
+    if bank == 0 and source.words != layout.words and row[field] < source.parameters and _indexed(row, slot):
+        raise Refusal(f"{name}: {layout.target} keeps words before the parameters elsewhere; index from a parameter on")
+    size = LOADED_BYTES.get(row["SIZE"], WORD)
+    return row.with_fields({field: moved_offset(source, layout, bank, row[field], size, name)})
+
+
+def _indexed(row: Instruction, slot: str) -> bool:
+    """Whether a register that is not zero is added to the offset."""
+    return any(touch.slot == slot for touch in row.reads)
 
 
 def _register(load: Constant, places: dict[Constant, int], wanted: Sequence[Constant]) -> int:

@@ -38,7 +38,7 @@ def rewrite(
     old = row.encoding
     name, own_form = row_name(old)
     rule = _rule(row, table, name)
-    target = _encoding(table, rule.row or name, own_form if form is None else form)
+    target = target_row(row, table, own_form if form is None else form)
     if target is None:
         instead = REMEDIES.get(stem(old), "write it with what both have")
         raise Refusal(f"{full_name(old, row.values)}: {table.target} has no such instruction; {instead}")
@@ -57,6 +57,12 @@ def rewrite(
             held = f"{place.name} {values[place.name]}"
             raise Refusal(f"{full_name(old, row.values)}: {table.target}'s {target.name} cannot hold {held}")
     return Instruction(target, tuple(values.values())).with_control(Control())
+
+
+def target_row(row: Instruction, table: Table, form: str) -> Encoding | None:
+    """The target's row for an instruction in that operand form, if it has one."""
+    name, _ = row_name(row.encoding)
+    return _encoding(table, _rule(row, table, name).row or name, form)
 
 
 def _rule(row: Instruction, table: Table, name: str) -> Rule:

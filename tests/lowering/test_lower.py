@@ -115,6 +115,19 @@ RULES = {
         ["VIMNMX.U32 R1, R2, 0x5, PT", "VIMNMX.S32 R1, R2, R3, !PT"],
         ["VIMNMX.U32 R1, R2, 0x5, PT", "VIMNMX R1, R2, R3, !PT"],
     ),
+    "the least of a value and a parameter": (
+        ["IMNMX R1, R2, c[0x0][0x160], PT"],
+        ["LDCU UR0, c[0x0][0x380]", "VIMNMX.S32 R1, R2, UR0, PT"],
+        ["ULDC UR0, c[0x0][0x210]", "VIMNMX R1, R2, UR0, PT"],
+    ),
+    "a high word of a sum of 64 bits": (
+        ["IMAD.HI.U32 R1, R2, R3, c[0x0][0x160]"],
+        ["LDCU.64 UR0, c[0x0][0x380]", "IMAD.HI.U32 R1, R2, R3, UR0"],
+        ["ULDC.64 UR0, c[0x0][0x210]", "IMAD.HI.U32 R1, R2, R3, UR0"],
+    ),
+    "parameters by an index": (
+        ["LDC R1, c[0x0][R2+0x160]"], ["LDC R1, c[0x0][R2+0x380]"], ["LDC R1, c[0x0][R2+0x210]"],
+    ),
     "names": (
         ["F2FP.PACK_AB R1, R2, R3", "F2FP.BF16.PACK_AB R1, R2, R3"],
         ["F2FP.F16.F32.PACK_AB R1, R2, R3", "F2FP.BF16.F32.PACK_AB R1, R2, R3"],
@@ -174,6 +187,15 @@ REFUSALS = [
     ("sm121", "MOV R1, c[0x0][0x18]", r"sm121 keeps no shared window in constant bank 0; use loads and stores"),
     ("sm90", "MOV R1, c[0x0][0x1c]", r"sm90 keeps no shared window in constant bank 0"),
     ("sm121", "MOV R1, c[0x0][0x50]", r"c\[0x0\]\[0x50\] has no known place on sm121"),
+    # two words that lie side by side on SM86 alone, or where a pair would not be aligned
+    ("sm121", "LDC.64 R2, c[0x0][0x8]", r"LDC: sm121 does not keep the 8 bytes at c\[0x0\]\[0x8\] side by side"),
+    ("sm121", "ULDC.64 UR4, c[0x0][0x10]", r"ULDC: sm121 keeps c\[0x0\]\[0x10\] at 0x374, no multiple of 8"),
+    ("sm121", "DADD R2, R4, c[0x0][0x8]", r"DADD:3: sm121 does not keep the 8 bytes at"),
+    ("sm90", "DADD R2, R4, c[0x0][0x28]", r"c\[0x0\]\[0x2c\] has no known place on sm90"),
+    ("sm90", "DADD R2, R4, c[0x3][0x4]", r"c\[0x3\]\[0x4\] is no multiple of 8, and a pair is loaded as one"),
+    ("sm121", "LDC R1, c[0x0][R2]", r"sm121 keeps words before the parameters elsewhere; index from a parameter on"),
+    ("sm90", "ULDC UR6, c[0x0][UR4+0x8]", r"sm90 keeps words before the parameters elsewhere"),
+    ("sm121", "VABSDIFF R1, R2, c[0x0][0x160], RZ", r"no form with a uniform register; subtract and take IABS"),
     ("sm121", "FADD R1, R2, cx[UR4][0x10]", r"a constant bank named by a register cannot be lowered"),
     ("sm121", "LDS R1, [R2+0x7ffff0]", r"cannot hold address.offset 8389616"),
     ("sm121", "STS [R252.X4], R251", r"no general register above R252 is left"),
