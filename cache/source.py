@@ -17,14 +17,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cache.database import Signature, State
 from cache.files import Files
 from cache.imports import loaded
 
 # of what `read_facts` gives; the tree's shape depends on the interpreter
-FACTS = f"2 {sys.version_info.major}.{sys.version_info.minor}"
+FACTS = f"3 {sys.version_info.major}.{sys.version_info.minor}"
 
 
 class Sources:
@@ -181,14 +181,14 @@ def read_facts(source: bytes, module: str, is_package: bool) -> dict[str, Any]:
         return {"imports": [], "reads_docs": False, "reads_files": False, "bare": raw, "documented": raw,
                 "raw": raw}  # fmt: skip
     package = module if is_package else module.rpartition(".")[0]
-    imports = sorted(set(_imports(tree, package)))
-    parts, docs, names = _flattened(tree)
+    flat = _flattened(tree)
+    imports = sorted({name for node in flat.importing for name in _imported(node, package)})
     return {
         "imports": imports,
-        "reads_docs": bool(names & {"__doc__", "getdoc"}),
-        "reads_files": "__file__" in names or "importlib.resources" in imports,
-        "bare": _digest_of(parts),
-        "documented": _digest_of([*parts, *docs]),
+        "reads_docs": bool(flat.names & {"__doc__", "getdoc"}),
+        "reads_files": "__file__" in flat.names or "importlib.resources" in imports,
+        "bare": _digest_of(flat.parts),
+        "documented": _digest_of([*flat.parts, *flat.docs]),
         "raw": raw,
     }
 
@@ -197,37 +197,54 @@ def _digest_of(parts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _flattened(tree: ast.AST) -> tuple[list[str], list[str], set[str]]:
-    """The tree without its docstrings, and these with their places, each as lines; and the names that it uses.
+class _Flat(NamedTuple):
+    """A tree without its docstrings, and these with their places, each as lines; names it uses, nodes that may import.
 
     Node by node its kind, its fields' values in the order of its kind, a list by its length first: equal lines,
-    equal trees.
+    equal trees.  Whether a name is read or written follows from its place.
     """
-    parts: list[str] = []
-    docs: list[str] = []
-    names: set[str] = set()
+
+    parts: list[str]
+    docs: list[str]
+    names: set[str]
+    importing: list[ast.AST]
+
+
+def _flattened(tree: ast.AST) -> _Flat:
+    """All in one walk, which is most of what a cold build does with its sources."""
+    flat = _Flat([], [], set(), [])
+    parts, docs, names, importing = flat
+    never: set[ast.AST] = set()  # nodes that may import, where nothing runs
     waiting: list[Any] = [tree]
     while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.AST):
-            parts.append(type(node).__name__)
-            values = [getattr(node, field, None) for field in node._fields]
-            if isinstance(node, _DOCUMENTED) and (doc := _docstring(node.body)) is not None:
-                docs.append(f"{len(parts)} {doc!r}")
-                values[node._fields.index("body")] = node.body[1:]
-            elif isinstance(node, ast.Name):
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                names.add(node.attr)
-            waiting += values
-        elif isinstance(node, list):
+        node: Any = waiting.pop()
+        kind: Any = type(node)
+        if kind is ast.Name:
+            names.add(node.id)
+            parts.append(f"Name {node.id}")
+        elif kind is list:
             parts.append(str(len(node)))
             waiting += node
+        elif issubclass(kind, ast.AST):
+            parts.append(kind.__name__)
+            values = [getattr(node, field, None) for field in kind._fields]
+            if kind in _DOCUMENTED:
+                if (doc := _docstring(node.body)) is not None:
+                    docs.append(f"{len(parts)} {doc!r}")
+                    values[kind._fields.index("body")] = node.body[1:]
+            elif kind is ast.Attribute:
+                names.add(node.attr)
+            elif kind in _IMPORTING:
+                importing.append(node)
+            elif kind is ast.If and _is_type_checking(node.test):
+                never.update(below for statement in node.body for below in ast.walk(statement))
+            waiting += values
         else:
             parts.append(repr(node))
-    return parts, docs, names
+    return flat._replace(importing=[node for node in importing if node not in never])
 
 
+_IMPORTING = (ast.Import, ast.ImportFrom, ast.Call)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -238,34 +255,21 @@ def _docstring(body: list[ast.stmt]) -> str | None:
     return None
 
 
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """Every module a tree may import, absolute; `from a import b` gives a and a.b."""
-    for node in _nodes_that_run(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".")
-                base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if function in ("import_module", "__import__") and isinstance(node.args[0].value, str):
-                yield node.args[0].value
-
-
-def _nodes_that_run(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those under `if TYPE_CHECKING`."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.If) and _is_type_checking(node.test):
-            waiting.extend(node.orelse)
-        else:
-            waiting.extend(ast.iter_child_nodes(node))
+def _imported(node: ast.AST, package: str) -> Iterator[str]:
+    """Every module that a node may import, absolute; `from a import b` gives a and a.b."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            parts = package.split(".")
+            base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
+        yield base
+        yield from (f"{base}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if function in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+            yield node.args[0].value
 
 
 def _is_type_checking(test: ast.expr) -> bool:
