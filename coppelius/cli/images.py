@@ -1,4 +1,4 @@
-"""The table of images: the catalogue's declarations, and where the last release put them."""
+"""The table of images: the catalogue's declarations, and what the last release of a target made of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,12 +15,12 @@ RIGHT = ("#", "regs", "block", "shared", "bytes")
 
 
 @click.command("images")
-@click.option("--target", default="sm86", show_default=True, help="Whose release to read bytes and addresses from.")
+@click.option("--target", default="sm86", show_default=True, help="Whose release to read.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def images_command(target: str, as_json: bool) -> None:
     """The device images in placement order.
 
-    Bytes and addresses are those of the last good release, if there is one.
+    Registers, shared bytes, bytes and addresses are those of the target's last good release, if there is one.
     """
     placed = _placed(target)
     if as_json:
@@ -43,16 +43,18 @@ def _placed(target: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _row(number: int, image: Image, placed: Mapping[str, Any]) -> list[object]:
-    registers = image.registers or placed.get("registers", "demand")
+    registers = placed.get("registers", image.registers) or "demand"
+    shared = placed.get("shared_bytes", image.shared_bytes)
     address = f"{placed['address']:#x}" if placed else "-"
     grid = " x ".join(str(entry) for entry in image.grid if entry != 1) or "1"
     return [
-        number, image.identity, registers, image.block_x, image.shared_bytes, grid, placed.get("bytes", "-"), address,
+        number, image.identity, registers, image.block_x, shared, grid, placed.get("bytes", "-"), address,
     ]  # fmt: skip
 
 
 def _entry(number: int, image: Image, placed: Mapping[str, Any]) -> dict[str, Any]:
-    released = {key: placed[key] for key in ("offset", "address", "bytes", "registers", "sha256")} if placed else None
+    keys = ("offset", "address", "bytes", "registers", "shared_bytes", "sha256")
+    released = {key: placed[key] for key in keys} if placed else None
     return {
         "identity": image.identity, "index": number, "kernel": image.kernel, "options": dict(image.options),
         **declaration(image), "released": released,

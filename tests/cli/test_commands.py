@@ -78,6 +78,19 @@ def test_images_after_a_release(call: Callable[..., Outcome]) -> None:
     assert lines[1 + PLACE["loss-target-gather"]].split()[2] == "12"  # demand, resolved by the release
 
 
+def test_images_of_a_target_are_what_its_release_needs(released: Path, call: Callable[..., Outcome]) -> None:
+    manifest = json.loads((released / "build/sm86/manifest.json").read_text())
+    row = manifest["images"][PLACE["argmax"]]
+    needed = row | {"registers": row["registers"] + 2, "shared_bytes": row["shared_bytes"] + 1024}
+    manifest["images"][PLACE["argmax"]] = needed
+    (released / "build/sm121").mkdir()
+    (released / "build/sm121/manifest.json").write_text(json.dumps(manifest | {"target": "sm121"}))
+    (line,) = [x.split() for x in call("images", "--target", "sm121").out.splitlines() if x.split()[1] == "argmax"]
+    assert line[2:5] == [str(needed["registers"]), str(needed["block_x"]), str(needed["shared_bytes"])]
+    made = json.loads(call("images", "--target", "sm121", "--json").out)["images"][PLACE["argmax"]]["released"]
+    assert (made["registers"], made["shared_bytes"]) == (needed["registers"], needed["shared_bytes"])
+
+
 @pytest.mark.usefixtures("released")
 def test_images_as_json(call: Callable[..., Outcome]) -> None:
     made = json.loads(call("images", "--json").out)
