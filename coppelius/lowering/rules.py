@@ -73,7 +73,7 @@ HABITS: Mapping[str, Habits] = {
 
 # stem -> what to write in its place, where a target has nothing like it
 REMEDIES: Mapping[str, str] = {
-    "WARPSYNC": "meet by BSSY and BSYNC, or in the whole warp by WARPSYNC 0xffffffff",
+    "WARPSYNC": "meet by BSSY and BSYNC",
     "ATOMS": "add by ATOMS.ADD, whose operand says how much",
     "MUFU": "compute in 32 bits and pack",
     "TEX": "load from global memory", "TLD": "load from global memory", "TXQ": "pass the size as a parameter",

@@ -180,7 +180,7 @@ def test_a_branch_follows_its_target_and_its_distance_is_split(target: str, low:
 
 # fmt: off
 REFUSALS = [
-    ("sm121", "WARPSYNC 0xff", r"WARPSYNC: sm121 has no such instruction; meet by BSSY and BSYNC"),
+    ("sm121", "WARPSYNC 0xff", r"WARPSYNC: sm121 has no such instruction; meet by BSSY and BSYNC$"),
     ("sm121", "MUFU.EX2.F16 R1, R2", r"MUFU.EX2.F16: sm121 has no such instruction; compute in 32 bits and pack"),
     ("sm121", "VABSDIFF R1, R2, R3, RZ", r"VABSDIFF: sm121 has no such instruction; subtract and take IABS"),
     ("sm121", "IMMA.16864.S4.S4 R4, R8.ROW, R2.COL, R4", r"IMMA.* sm121 has no such instruction; multiply bytes"),
