@@ -7,8 +7,9 @@ The bank is bandwidth-bound with instructions to spare, so m, v, the root and th
 (the rounding error of each step, exact by FMA) until p is rounded: where beta1 m and the gradient cancel,
 the step is still that of the exact m.  1 - beta is exact for beta >= 1/2.
 
-NaN stays NaN and an infinite moment infinite.  Left out: negative v; an m or v below 2^-102 has no low part that
-f32 could hold, so that its step is that of the stored one.
+NaN stays NaN and an infinite moment infinite.  Left out: negative v; g' over 1.8e19, whose square is infinite before
+1 - beta2 takes it back; an m or v below 2^-102 has no low part that f32 could hold, so that its step is that of the
+stored one.
 
 Threads walk quads of four elements with the stride of the whole grid; count and stride are baked.  A thread
 leaves once its index passes the last quad, so that the index may lie one stride past it and must fit 32 bits.

@@ -6,8 +6,8 @@ variance = mean(d^2) - mean(d)^2 with d = x - mean, where mean(d) is only the ro
 
 layernorm-backward: dx = rstd * (g - mean(g) - n * mean(g n)), where g = dy * gain and n = (x - mean) * rstd.
 
-Left out: rows whose squares leave f32 (spread over 1e19) have rstd 0; more than 2^25 rows, 64 GiB of f32, whose
-quads 32 bits do not count.
+Left out: rows whose sum of squares leaves f32 (spread over 8e17) have rstd 0, rows whose sum leaves it (numbers of one
+sign over 6.6e35) are not numbers; more than 2^25 rows, 64 GiB of f32, whose quads 32 bits do not count.
 """
 
 from __future__ import annotations
