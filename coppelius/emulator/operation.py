@@ -42,7 +42,23 @@ _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 # suffixes that change no value: cache and order of memory, what the rows split by address say anyway, and what SM120
 # says of barriers that wait for threads as SM86's always do
-_HINTS = frozenset("E .E EVICT ORDER LTC ACCESS DEFER SEM SCOPE LEVEL .PACK_AB RECONVERGENT RELIABLE".split())
+_HINTS = frozenset(
+    (
+        "E",
+        ".E",
+        "EVICT",
+        "ORDER",
+        "LTC",
+        "ACCESS",
+        "DEFER",
+        "SEM",
+        "SCOPE",
+        "LEVEL",
+        ".PACK_AB",
+        "RECONVERGENT",
+        "RELIABLE",
+    )
+)
 ZERO = np.zeros((1, 1), dtype=np.uint32)
 TRUE = np.ones((1, 1), dtype=np.bool_)
 

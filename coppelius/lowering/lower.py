@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from coppelius.isa.control import Control
+from coppelius.isa.forms.special_registers import SPECIAL_REGISTERS
 from coppelius.isa.latency import full_name, stem
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.slots import Slot
@@ -50,6 +51,10 @@ _SHARED_OFFSET = {
     "LDGSTS": "shared.offset",
 }
 _CONSTANT_LOADS = {"LDC": "address", "ULDC": "B"}
+_SPECIAL = {"S2R": "special", "S2UR": "SR", "CS2R": "special"}
+# what tells where the code lies and how much shared memory there is, which lowering changes
+_PLACES = ("SR_ESR_PC", "SR_ESR_PC_HI")
+_SIZES = ("SR_SMEMSZ",)
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,12 @@ def _words(row: Instruction, slot: Slot, table: Table) -> int:
 def _lowered(row: Instruction, table: Table, source: Layout, layout: Layout, register: int | None) -> Instruction:
     """One instruction, its constant operand in that uniform register."""
     kind = stem(row.encoding)
+    told = SPECIAL_REGISTERS.get(row.get(_SPECIAL.get(kind, ""), -1))
+    if kind == "LEPC" or told in _PLACES:
+        raise Refusal(f"{full_name(row.encoding, row.values)}: lowering moves what it points to; branch by BRA")
+    if told in _SIZES and layout.reserved != source.reserved:
+        name = f"{kind} {told}"
+        raise Refusal(f"{name}: {layout.target} counts its reserved kilobyte as well; pass the size as a parameter")
     if kind in _CONSTANT_LOADS:
         row = _moved_load(row, _CONSTANT_LOADS[kind], source, layout)
     if kind in _SHARED_OFFSET and layout.reserved != source.reserved:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coppelius.isa.refusal import Refusal
+from coppelius.isa.word import WORD_BYTES
 from coppelius.program.program import Instruction, Program, branch_target
 
 _UNKNOWN = ("CALL", "RET", "BRX", "BRXU", "JMX", "JMXU", "JMP", "KILL", "RPCMOV")
@@ -47,7 +48,10 @@ def following(instruction: Instruction, ordinal: int, count: int) -> tuple[int, 
     if name not in _TURNS:
         return (ordinal + 1,) if ordinal + 1 < count else ()
     if name in _UNKNOWN:
-        raise Refusal(f"instruction {ordinal}: {name} goes where only the whole module knows; it is not rescheduled")
+        raise Refusal(
+            f"instruction {ordinal} at {ordinal * WORD_BYTES:#x}: {name} goes where only the whole module knows, "
+            "and is not rescheduled; write what it leads to in its place, and branch by BRA"
+        )
     out: list[int] = []
     if name == "BRA":
         target = branch_target(instruction, ordinal)

@@ -198,6 +198,11 @@ REFUSALS = [
     ("sm121", "VABSDIFF R1, R2, c[0x0][0x160], RZ", r"no form with a uniform register; subtract and take IABS"),
     ("sm121", "FADD R1, R2, cx[UR4][0x10]", r"a constant bank named by a register cannot be lowered"),
     ("sm121", "LDS R1, [R2+0x7ffff0]", r"cannot hold address.offset 8389616"),
+    # what lowering changes: where code lies, how much shared memory there is
+    ("sm80", "LEPC R2", r"LEPC: lowering moves what it points to; branch by BRA"),
+    ("sm121", "S2R R2, SR_ESR_PC", r"lowering moves what it points to"),
+    ("sm121", "S2R R2, SR_SMEMSZ", r"S2R SR_SMEMSZ: sm121 counts its reserved kilobyte as well; pass the size"),
+    ("sm90", "S2UR UR4, SR_SMEMSZ", r"S2UR SR_SMEMSZ: sm90 counts its reserved kilobyte"),
     ("sm121", "STS [R252.X4], R251", r"no general register above R252 is left"),
 ]
 # fmt: on
