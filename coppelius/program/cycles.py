@@ -14,7 +14,7 @@ given, and barriers between warps (BAR) take no time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,7 +36,7 @@ from coppelius.isa.form import (
     XU,
     Encoding,
 )
-from coppelius.isa.latency import consumer_class, full_name, is_variable, producer_class, raw_cell, stem
+from coppelius.isa.latency import RAW, consumer_class, full_name, is_variable, producer_class, stem
 from coppelius.program.program import Instruction, Program
 
 # both are reported wherever cycles are: a load that hits the first cache (published), one that misses all (assumed)
@@ -133,12 +133,16 @@ def operand_cycles(encoding: Encoding, values: Sequence[int]) -> int:
 
 
 class _Kind(NamedTuple):
-    """What the model needs of one instruction, its control word apart; registers with their classes."""
+    """What the model needs of one instruction, its control word apart; registers with their classes.
 
-    reads: tuple[tuple[tuple[str, int], str], ...]
+    reads: a register and, by the class of who wrote it, the cycles between.  result: but for memory's cycles.
+    """
+
+    reads: tuple[tuple[tuple[str, int], Mapping[str, int]], ...]
     writes: tuple[tuple[tuple[str, int], str], ...]
     pipes: tuple[str, ...]
     taken: int
+    loads: bool
     result: int
     operands: int
     kind: str
@@ -156,25 +160,40 @@ class _Step(NamedTuple):
     read_barrier: int
 
 
+# by the reader's class, by the writer's: cycles between
+_NEEDS: dict[str, dict[str, int]] = {}
+for (_row, _column), _cell in RAW.items():
+    _NEEDS.setdefault(_column, {})[_row] = _cell.cycles
+_NO_NEEDS: Mapping[str, int] = {}
 # the control fields' columns, which every encoding begins with after its guard, and none of them set
 _CONTROL = slice(2, 7)
 _NO_CONTROL = (0,) * 5
 _WAITS = tuple(tuple(board for board in range(6) if mask >> board & 1) for mask in range(64))
 
 
-def _step(row: Instruction, memory: int) -> _Step:
+def _steps(program: Program) -> list[_Step]:
+    """All instructions of a program, found once for all its traces."""
+    if "steps" not in program.memo:
+        program.memo["steps"] = [_step(row) for row in program.rows]
+    found: list[_Step] = program.memo["steps"]
+    return found
+
+
+def _step(row: Instruction) -> _Step:
     values = row.values
     stall, _, write_barrier, read_barrier, wait = values[_CONTROL]
-    kind = _kind(row.encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]), memory)
+    kind = _kind(row.encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]))
     return _Step(kind, kind.pipes, stall or DRAIN, _WAITS[wait], write_barrier, read_barrier)
 
 
 @lru_cache(maxsize=1 << 15)
-def _kind(encoding: Encoding, values: tuple[int, ...], memory: int) -> _Kind:
+def _kind(encoding: Encoding, values: tuple[int, ...]) -> _Kind:
     row = Instruction(encoding, values)
     kind = stem(encoding)
     variable = is_variable(encoding, values)
-    reads = tuple(((t.space, t.number), consumer_class(encoding, values, t)) for t in row.reads)
+    reads = tuple(
+        [((t.space, t.number), _NEEDS.get(consumer_class(encoding, values, t), _NO_NEEDS)) for t in row.reads]
+    )
     writes = tuple(((t.space, t.number), "" if variable else producer_class(encoding, values, t)) for t in row.writes)
     pipes, taken = pipe_of(encoding, full_name(encoding, values))
     signals = variable or kind == "LDGSTS"
@@ -183,7 +202,8 @@ def _kind(encoding: Encoding, values: tuple[int, ...], memory: int) -> _Kind:
         writes,
         pipes,
         taken,
-        result_cycles(encoding, values, memory) if signals else 0,
+        signals and kind in _LOADS,
+        result_cycles(encoding, values, 0) if signals else 0,
         operand_cycles(encoding, values),
         kind,
         (row.get("scoreboard"), row.get("count")) if kind == "DEPBAR" and "scoreboard" in encoding.column else (0, -1),
@@ -192,8 +212,9 @@ def _kind(encoding: Encoding, values: tuple[int, ...], memory: int) -> _Kind:
 
 @dataclass
 class _Warp:
-    """One warp on its way through the trace."""
+    """One warp on its way through the trace; `memory`: cycles of a load."""
 
+    memory: int
     ready: int = 0
     place: int = 0
     boards: list[list[int]] = field(default_factory=lambda: [[] for _ in range(6)])
@@ -209,10 +230,10 @@ class _Warp:
         if count >= 0 and len(self.boards[board]) > count:
             time = max(time, sorted(self.boards[board])[-count - 1])
         made = self.made
-        for key, column in step.kind.reads:
+        for key, needs in step.kind.reads:
             if key in made:
                 issued, row = made[key]
-                ready = issued + raw_cell(row, column).cycles
+                ready = issued + needs.get(row, 0)
                 if ready > time:
                     time = ready
         return time
@@ -220,17 +241,18 @@ class _Warp:
     def issue(self, step: _Step, time: int) -> None:
         """Go on to the next instruction."""
         kind = step.kind
+        result = kind.result + self.memory if kind.loads else kind.result
         for key, row in kind.writes:
             if row:
                 self.made[key] = (time, row)
             else:
                 self.made.pop(key, None)
         if kind.kind == "LDGSTS":
-            self.copies = max(self.copies, time + kind.result)
+            self.copies = max(self.copies, time + result)
         for board in step.waits:
             self.boards[board] = []
         if step.write_barrier != NO_BARRIER:
-            done = max(self.copies, time + 1) if kind.kind == "LDGDEPBAR" else time + kind.result
+            done = max(self.copies, time + 1) if kind.kind == "LDGDEPBAR" else time + result
             self._raise(step.write_barrier, done, time)
         if step.read_barrier != NO_BARRIER:
             self._raise(step.read_barrier, time + kind.operands, time)
@@ -262,8 +284,9 @@ class Pipes:
             last = self.queue[-1] if self.queue else 0
             self.queue.append(max(time, last) + taken)
             return
-        pipe = min(pipes, key=lambda name: self.free.get(name, 0)) if len(pipes) > 1 else pipes[0]
-        self.free[pipe] = time + taken
+        free = self.free
+        pipe = pipes[0] if len(pipes) == 1 else min(pipes, key=lambda name: free.get(name, 0))
+        free[pipe] = time + taken
 
 
 def modelled_cycles(program: Program, trace: Sequence[int] | None = None, *, memory: int = 32, warps: int = 1) -> int:
@@ -271,18 +294,17 @@ def modelled_cycles(program: Program, trace: Sequence[int] | None = None, *, mem
 
     memory: cycles of a load; `MEMORY_CYCLES` are the two that reports give.
     """
-    rows = program.rows
-    places = range(len(rows)) if trace is None else trace
-    known = {i: _step(rows[i], memory) for i in set(places)}
+    places = range(len(program)) if trace is None else trace
+    known = _steps(program)
     steps = [known[i] for i in places]
     if not steps:
         return 0
-    return _alone(steps) if warps == 1 else _run(steps, warps)
+    return _alone(steps, memory) if warps == 1 else _run(steps, memory, warps)
 
 
-def _alone(steps: Sequence[_Step]) -> int:
+def _alone(steps: Sequence[_Step], memory: int) -> int:
     """`_run` of one warp, which needs no choice."""
-    warp, pipes, now = _Warp(), Pipes(), -1
+    warp, pipes, now = _Warp(memory), Pipes(), -1
     for step in steps:
         now = max(warp.earliest(step), pipes.earliest(step.pipes), now + 1)
         pipes.issue(step.pipes, step.kind.taken, now)
@@ -290,8 +312,8 @@ def _alone(steps: Sequence[_Step]) -> int:
     return now + 1
 
 
-def _run(steps: Sequence[_Step], count: int) -> int:
-    warps = [_Warp() for _ in range(count)]
+def _run(steps: Sequence[_Step], memory: int, count: int) -> int:
+    warps = [_Warp(memory) for _ in range(count)]
     pipes = Pipes()
     own = [w.earliest(steps[0]) for w in warps]
     running = list(range(count))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,9 +34,15 @@ class Pressure:
         self.after = budget.after[block.start]
         self.read = {i: _read(operations[i]) for i in range(block.start, block.end)}
         self.written = {i: _written(operations[i]) for i in range(block.start, block.end)}
-        self.readers: Counter[int] = Counter()
+        self.most = max(map(len, self.written.values()), default=0)
+        self.readers: dict[int, int] = {}
         for keys in self.read.values():
-            self.readers.update(keys)
+            for key in keys:
+                self.readers[key] = self.readers.get(key, 0) + 1
+
+    def tight(self) -> bool:
+        """Whether any instruction may take more registers than the budget has."""
+        return len(self.live) + self.most > self.registers
 
     def over(self, i: int) -> int:
         """Registers over the budget once instruction i has issued."""
@@ -55,7 +60,7 @@ class Pressure:
         readers = self.readers
         for key in self.read[i]:
             readers[key] -= 1
-        self.live -= {key for key in ended | written if not readers[key] and key not in self.after}
+        self.live -= {key for key in ended | written if not readers.get(key) and key not in self.after}
         return most
 
     def _ended(self, i: int) -> set[int]:

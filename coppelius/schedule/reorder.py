@@ -107,6 +107,8 @@ class Graph:
 
 
 _ORDERS: Memory[list[int]] = Memory()
+# a rank that any instruction beats: registers over the budget, time, height turned round, place
+_WORST = (1 << 60, 0, 0, 0)
 # whom an instruction must follow, cycles between, and whether a result of variable latency must have come, too
 _Need = tuple[int, int, bool]
 
@@ -178,8 +180,9 @@ class Blocks:
             for i, cycles, awaited in needs:
                 if awaited and results[i] > cycles:
                     cycles = results[i]
-                if cycles > need.get(i - first, -1):
-                    need[i - first] = cycles
+                i -= first
+                if i not in need or cycles > need[i]:
+                    need[i] = cycles
             after.append(need)
         return Graph(first, after)
 
@@ -263,18 +266,21 @@ class Blocks:
         def choose() -> tuple[int, int]:
             """(when, which): fewest registers over the budget, then soonest, then highest."""
             free: dict[tuple[str, ...], int] = {}
-            best: tuple[int, int, int, int] | None = None
+            tight = pressure is not None and pressure.tight()
+            best = _WORST
             for i in ready:
-                over = 0 if pressure is None else pressure.over(block.start + i)
-                if best is not None and over > best[0]:
+                over = pressure.over(block.start + i) if tight and pressure is not None else 0
+                if over > best[0]:
                     continue
                 pipe = wanted[i]
-                if pipe not in free:
-                    free[pipe] = max(time, pipes.earliest(pipe))
-                rank = (over, max(ready_at[i], free[pipe]), -heights[i], i)
-                if best is None or rank < best:
+                when = free.get(pipe, -1)
+                if when < 0:
+                    when = free[pipe] = max(time, pipes.earliest(pipe))
+                if ready_at[i] > when:
+                    when = ready_at[i]
+                rank = (over, when, -heights[i], i)
+                if rank < best:
                     best = rank
-            assert best is not None
             return best[1], best[3]
 
         while ready:
@@ -286,7 +292,9 @@ class Blocks:
                 pressure.issue(block.start + choice)
             order.append(block.start + choice)
             for j in graph.before[choice]:
-                ready_at[j] = max(ready_at[j], time + graph.after[j][choice])
+                at = time + graph.after[j][choice]
+                if at > ready_at[j]:
+                    ready_at[j] = at
                 missing[j] -= 1
                 if not missing[j]:
                     ready.append(j)
@@ -295,13 +303,16 @@ class Blocks:
 
     def _length(self, block: Block, graph: Graph, order: Sequence[int]) -> int:
         """Cycles in which the block issues in that order, results not waited for in it counted to its end."""
-        issued: dict[int, int] = {}
+        issued = [0] * len(order)
         pipes = Pipes()
         time = 0
         for ordinal in order:
             i = ordinal - block.start
             op = self.operations[ordinal]
-            time = max(time, pipes.earliest(op.pipes), *[issued[k] + c for k, c in graph.after[i].items()])
+            time = max(time, pipes.earliest(op.pipes))
+            for earlier, cycles in graph.after[i].items():
+                if issued[earlier] + cycles > time:
+                    time = issued[earlier] + cycles
             issued[i] = time
             pipes.issue(op.pipes, op.taken, time)
             time += max(op.floor, 1)

@@ -11,9 +11,8 @@ instructions between cannot give is reported, for a NOP to be put there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from coppelius.isa.control import MAX_STALL, NO_BARRIER
 from coppelius.isa.latency import SET_TO_DEPBAR, SET_TO_WAIT
@@ -35,17 +34,14 @@ from coppelius.schedule.operation import (
 DRAIN = 45
 
 _WRITTEN, _READ = 0, 1
+# barrier -> the scoreboard that it raises, as a mask
+_RAISED = [0 if barrier == NO_BARRIER else 1 << barrier for barrier in range(NO_BARRIER + 1)]
 # (written or read, register, row of RAW/WAW or WAR, guarded writer, ordinal) -> least age at the block's start
 State = dict[tuple[int, int, int, bool, int], int]
 
 
-class Event(NamedTuple):
-    """A register written or read at a time by an instruction: row of RAW and WAW, or of WAR."""
-
-    time: int
-    row: int
-    guarded: bool
-    ordinal: int
+# a register written or read: time, row of RAW and WAW or of WAR, guarded writer, ordinal
+Event = tuple[int, int, bool, int]
 
 
 class Scan:
@@ -57,45 +53,45 @@ class Scan:
         self.read: dict[int, tuple[Event, ...]] = {}
         for (kind, key, row, guarded, ordinal), age in entry.items():
             table = self.written if kind == _WRITTEN else self.read
-            table[key] = (*table.get(key, ()), Event(-age, row, guarded, ordinal))
+            table[key] = (*table.get(key, ()), (-age, row, guarded, ordinal))
 
-    def needs(self, i: int) -> Iterator[tuple[int, int]]:
+    def needs(self, i: int) -> list[tuple[int, int]]:
         """(time from which instruction i may issue, who says so) for each young register that it touches."""
         op = self.operations[i]
         written, read = self.written, self.read
+        found = []
         for key, column in op.reads:
             if key in written and column >= 0:
                 for time, row, _, ordinal in written[key]:
                     if (need := RAW_NEED[row][column]) and not (op.guard and exclusive(self.operations, ordinal, i)):
-                        yield time + need, ordinal
+                        found.append((time + need, ordinal))
         for key, _, column, war in op.writes:
             if key in written and column >= 0:
                 for time, row, guarded, ordinal in written[key]:
                     if (need := WAW_NEED[guarded][row][column]) and not (
                         op.guard and exclusive(self.operations, ordinal, i)
                     ):
-                        yield time + need, ordinal
+                        found.append((time + need, ordinal))
             if key in read and war >= 0:
                 for time, row, _, ordinal in read[key]:
                     if (need := WAR_NEED[row][war]) and not (op.guard and exclusive(self.operations, ordinal, i)):
-                        yield time + need, ordinal
+                        found.append((time + need, ordinal))
+        return found
 
     def enter(self, i: int, time: int) -> None:
         """Instruction i has issued."""
         op = self.operations[i]
         written, read = self.written, self.read
         guarded = op.guard != 0
-        events: dict[int, tuple[Event, ...]] = {}
         for key, row, _, _ in op.writes:
             if row >= 0:
-                if row not in events:  # one for all registers of a quad
-                    events[row] = (Event(time, row, guarded, i),)
-                written[key] = (*written[key], *events[row]) if guarded and key in written else events[row]
+                event = (time, row, guarded, i)
+                written[key] = (*written[key], event) if guarded and key in written else (event,)
             elif key in written and not guarded:
                 del written[key]
         for key, row in op.timed:
-            event = Event(time, row, False, i)
-            read[key] = (*[e for e in read[key] if e.row != row], event) if key in read else (event,)
+            event = (time, row, False, i)
+            read[key] = (*[e for e in read[key] if e[1] != row], event) if key in read else (event,)
 
     def forget(self, i: int) -> None:
         """Instruction i has surely overwritten what it writes."""
@@ -109,9 +105,9 @@ class Scan:
         state: State = {}
         for kind, table, needs in ((_WRITTEN, self.written, ROW_NEED), (_READ, self.read, WAR_ROW_NEED)):
             for key, events in table.items():
-                for event in events:
-                    if now - event.time < needs[event.row]:
-                        state[kind, key, event.row, event.guarded, event.ordinal] = now - event.time
+                for time, row, guarded, ordinal in events:
+                    if now - time < needs[row]:
+                        state[kind, key, row, guarded, ordinal] = now - time
         return state
 
 
@@ -133,12 +129,8 @@ class Stalls:
     def __post_init__(self) -> None:
         if not self.cycles:
             self.cycles = [pin.get("stall", op.floor) for op, pin in zip(self.operations, self.pins, strict=True)]
-        columns = ("wait", "write_barrier", "read_barrier")
-        self.waits, write, read = ([row[name] for row in self.rows] for name in columns)
-        self.raised = [
-            (0 if w == NO_BARRIER else 1 << w) | (0 if r == NO_BARRIER else 1 << r)
-            for w, r in zip(write, read, strict=True)
-        ]
+        self.waits = [row["wait"] for row in self.rows]
+        self.raised = [_RAISED[row["write_barrier"]] | _RAISED[row["read_barrier"]] for row in self.rows]
         self.by_start = {b.start: b for b in self.blocks}
         self.entries: dict[int, State] = {b.start: {} for b in self.blocks}
 
@@ -204,7 +196,7 @@ class Stalls:
         adjacent = self.adjacent(i - 1, i) - (self.cycles[i - 1] or DRAIN)
         return max((ready - time, cause), (adjacent, i - 1))
 
-    def _chosen(self, needs: Iterable[tuple[int, int]], i: int) -> Iterable[tuple[int, int]]:
+    def _chosen(self, needs: list[tuple[int, int]], i: int) -> list[tuple[int, int]]:
         if self.among is None or i in self.among:
             return needs
         return [(ready, cause) for ready, cause in needs if cause in self.among]
