@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from coppelius.isa.control import CONTROL_COLUMNS, NO_CONTROL
 from coppelius.isa.form import Encoding
 from coppelius.isa.slots import WRITE, Access
 
 _STATELESS = {"R": 255, "P": 7, "UP": 7}
-# every encoding begins with its guard and its inversion, then the control fields, in which nothing is a register
-_CONTROL = slice(2, 7)
-_NO_CONTROL = (0,) * 5
+# no control field is a register
+_GUARD, _OWN = slice(CONTROL_COLUMNS.start), slice(CONTROL_COLUMNS.stop, None)
 
 
 class Touch(NamedTuple):
@@ -28,11 +28,12 @@ class Touch(NamedTuple):
 
 def touched(encoding: Encoding, values: Sequence[int], mode: str) -> list[Touch]:
     """Registers of one instruction touched in that mode ("read" or "write"), in slot order, repeats kept."""
-    return list(_touched(encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]), mode))
+    return list(_touched(encoding, tuple(values[_GUARD]), tuple(values[_OWN]), mode))
 
 
 @lru_cache(maxsize=1 << 16)
-def _touched(encoding: Encoding, values: tuple[int, ...], mode: str) -> tuple[Touch, ...]:
+def _touched(encoding: Encoding, guard: tuple[int, ...], own: tuple[int, ...], mode: str) -> tuple[Touch, ...]:
+    values = (*guard, *NO_CONTROL, *own)
     found: list[Touch] = []
     column = encoding.column
     for access in encoding.accesses:

@@ -28,6 +28,9 @@ WRITE_BARRIER = Field("write_barrier", bits[112:110], codes=_BARRIER_CODES, defa
 READ_BARRIER = Field("read_barrier", bits[115:113], codes=_BARRIER_CODES, default=NO_BARRIER)
 WAIT = Field("wait", bits[121:116])
 CONTROL_FIELDS = (STALL, KEEP, WRITE_BARRIER, READ_BARRIER, WAIT)
+# their columns: every encoding begins with its guard and the guard's inversion; and none of them set
+CONTROL_COLUMNS = slice(2, 7)
+NO_CONTROL = (0,) * 5
 
 # nvdisasm refuses keep with stall 0 or 12..15
 LEGAL_KEEP = frozenset(range(1, 12))

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coppelius.isa import access
-from coppelius.isa.control import NO_BARRIER
+from coppelius.isa.control import CONTROL_COLUMNS, NO_BARRIER, NO_CONTROL
 from coppelius.isa.form import (
     ALU,
     CONTROL,
@@ -165,9 +165,6 @@ _NEEDS: dict[str, dict[str, int]] = {}
 for (_row, _column), _cell in RAW.items():
     _NEEDS.setdefault(_column, {})[_row] = _cell.cycles
 _NO_NEEDS: Mapping[str, int] = {}
-# the control fields' columns, which every encoding begins with after its guard, and none of them set
-_CONTROL = slice(2, 7)
-_NO_CONTROL = (0,) * 5
 _WAITS = tuple(tuple(board for board in range(6) if mask >> board & 1) for mask in range(64))
 
 
@@ -181,8 +178,8 @@ def _steps(program: Program) -> list[_Step]:
 
 def _step(row: Instruction) -> _Step:
     values = row.values
-    stall, _, write_barrier, read_barrier, wait = values[_CONTROL]
-    kind = _kind(row.encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]))
+    stall, _, write_barrier, read_barrier, wait = values[CONTROL_COLUMNS]
+    kind = _kind(row.encoding, (*values[: CONTROL_COLUMNS.start], *NO_CONTROL, *values[CONTROL_COLUMNS.stop :]))
     return _Step(kind, kind.pipes, stall or DRAIN, _WAITS[wait], write_barrier, read_barrier)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from coppelius.isa import access, codec
 from coppelius.isa.access import Touch
 from coppelius.isa.codec import Decoded, Fields, Uids
-from coppelius.isa.control import Control
+from coppelius.isa.control import CONTROL_COLUMNS, Control
 from coppelius.isa.form import Encoding
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table, sm86
@@ -54,15 +54,9 @@ class Instruction:
 
     def with_control(self, control: Control) -> Instruction:
         """The same with another control word."""
-        return self.with_fields(
-            {
-                "stall": control.stall,
-                "keep": int(control.keep),
-                "write_barrier": control.write_barrier,
-                "read_barrier": control.read_barrier,
-                "wait": control.wait,
-            }
-        )
+        codes = (control.stall, int(control.keep), control.write_barrier, control.read_barrier, control.wait)
+        guard, own = self.values[: CONTROL_COLUMNS.start], self.values[CONTROL_COLUMNS.stop :]
+        return Instruction(self.encoding, (*guard, *codes, *own))
 
     @property
     def reads(self) -> list[Touch]:
@@ -77,7 +71,8 @@ class Instruction:
     @property
     def label(self) -> str | None:
         """The field that holds its branch target, if it has one."""
-        return next((s.name for s in self.encoding.operands if isinstance(s, Label_)), None)
+        slot = _label(self.encoding)
+        return None if slot is None else slot.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +134,8 @@ class Program:
         for i, row in enumerate(rows):
             values[i, : len(row.values)] = row.values
         uids = np.fromiter((row.encoding.uid for row in rows), dtype=np.int16, count=len(rows))
-        return Program(Decoded(table, uids, values))
+        own = all(row.encoding is table.encodings[row.encoding.uid] for row in rows)
+        return Program(Decoded(table, uids, values), {"rows": tuple(rows)} if own else {})
 
     @staticmethod
     def decode(material: bytes, table: Table | None = None) -> Program:
@@ -176,19 +172,22 @@ class Program:
 
 
 @cache
+def _label(encoding: Encoding) -> Label_ | None:
+    """The operand that holds a branch target."""
+    return next((s for s in encoding.operands if isinstance(s, Label_)), None)
+
+
+@cache
 def _branches(table: Table) -> Uids:
     """The encodings that hold a branch target."""
-    found = [e.uid for e in table.encodings if any(isinstance(s, Label_) for s in e.operands)]
+    found = [e.uid for e in table.encodings if _label(e) is not None]
     return np.array(found, dtype=np.int16)
 
 
 def branch_address(instruction: Instruction, ordinal: int) -> int | None:
     """The byte an instruction at `ordinal` branches to, None where it does not."""
-    name = instruction.label
-    if name is None:
-        return None
-    slot = next(s for s in instruction.encoding.operands if isinstance(s, Label_))
-    return (ordinal + 1) * WORD_BYTES + instruction[name] * slot.scale
+    slot = _label(instruction.encoding)
+    return None if slot is None else (ordinal + 1) * WORD_BYTES + instruction[slot.name] * slot.scale
 
 
 def branch_target(instruction: Instruction, ordinal: int) -> int | None:
@@ -201,8 +200,7 @@ def branch_target(instruction: Instruction, ordinal: int) -> int | None:
 
 def branch_to(instruction: Instruction, ordinal: int, target: int) -> Instruction:
     """The instruction at `ordinal`, branching to the instruction `target`."""
-    name = instruction.label
-    slot = next((s for s in instruction.encoding.operands if isinstance(s, Label_)), None)
-    if name is None or slot is None:
+    slot = _label(instruction.encoding)
+    if slot is None:
         raise Refusal(f"{instruction.encoding.mnemonic} has no branch target")
-    return instruction.with_fields({name: (target - ordinal - 1) * WORD_BYTES // slot.scale})
+    return instruction.with_fields({slot.name: (target - ordinal - 1) * WORD_BYTES // slot.scale})

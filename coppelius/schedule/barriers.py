@@ -191,7 +191,7 @@ def assign(
         for kind in (RESULT, OPERANDS):
             for p in ones(both[kind]):
                 waiters.setdefault((p, kind), []).append(i)
-    estimate = Estimate(operations, blocks, rows, needs)
+    estimate = Estimate(operations, blocks, needs)
     while True:
         out = _allocate(flow, estimate, waiters, counted, pins)
         missed = _place_waits(flow, out, counted, pins)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coppelius.program.cycles import MEMORY_CYCLES, operand_cycles, result_cycles
+from coppelius.program.cycles import MEMORY_CYCLES
 from coppelius.program.flow import Block
-from coppelius.program.program import Instruction
 from coppelius.schedule.operation import HORIZON, RAW_NEED, Operation
 
 # a place in a loop counts so many times more than one outside (assumed), up to a depth
@@ -26,7 +25,6 @@ class Estimate:
         self,
         operations: Sequence[Operation],
         blocks: Sequence[Block],
-        rows: Sequence[Instruction],
         needs: Sequence[tuple[int, int]],
     ) -> None:
         self.operations = operations
@@ -38,14 +36,9 @@ class Estimate:
                 self.depth[i] = min(self.depth[i] + 1, _DEEPEST)
         self.issue: list[list[int]] = []
         self.ready: list[tuple[list[int], list[int]]] = []
-        operands = [
-            operand_cycles(r.encoding, r.values) if op.late else 0 for r, op in zip(rows, operations, strict=True)
-        ]
-        for memory in MEMORY_CYCLES:
-            results = [
-                result_cycles(r.encoding, r.values, memory) if op.results else 0
-                for r, op in zip(rows, operations, strict=True)
-            ]
+        operands = [op.left for op in operations]
+        for n in range(len(MEMORY_CYCLES)):
+            results = [op.arrival[n] for op in operations]
             issue = self._issue(needs, results, operands)
             self.issue.append(issue)
             done = [t + r for t, r in zip(issue, results, strict=True)]

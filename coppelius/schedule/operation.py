@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from coppelius.isa import access, latency
 from coppelius.isa.access import Touch
+from coppelius.isa.control import CONTROL_COLUMNS
 from coppelius.isa.form import FIXED, FP64, MEMORY, SHARED, VARIABLE, XU, Encoding
 from coppelius.isa.latency import stem
 from coppelius.isa.values import Immediate
-from coppelius.program.cycles import pipe_of
+from coppelius.program.cycles import MEMORY_CYCLES, operand_cycles, pipe_of, result_cycles
 
 # key of a register: its space's base and its number, which may be a virtual one
 SPACES = {"R": 0 << 24, "UR": 1 << 24, "P": 2 << 24, "UP": 3 << 24, "B": 4 << 24}
@@ -60,6 +61,8 @@ class Operation(NamedTuple):
     prompt: keys of the other reads at a fixed time.  late: keys read late.  results: keys that a scoreboard signals.
     guard: its predicate's key, negative where inverted, 0 for none.  never: its guard is `!PT`.
     floor: its stall, whatever follows.  pipes, taken: which of these it keeps busy, and for how many cycles.
+    arrival: cycles until its signalled results are there, at each of the model's memory figures; left: until its late
+    operands are read; 0 where it has none.
     """
 
     reads: tuple[tuple[int, int], ...]
@@ -76,17 +79,17 @@ class Operation(NamedTuple):
     floor: int
     pipes: tuple[str, ...]
     taken: int
+    arrival: tuple[int, ...]
+    left: int
 
 
 _CACHE: dict[tuple[int, tuple[int, ...]], Operation] = {}
 _CACHE_LIMIT = 100_000
-# guard, its inversion, five control fields: the columns that every encoding begins with
-_CONTROL = slice(2, 7)
 
 
 def operation_of(encoding: Encoding, values: Sequence[int]) -> Operation:
     """The facts of one instruction."""
-    key = (id(encoding), (*values[: _CONTROL.start], *values[_CONTROL.stop :]))
+    key = (id(encoding), (*values[: CONTROL_COLUMNS.start], *values[CONTROL_COLUMNS.stop :]))
     found = _CACHE.get(key)
     if found is None:
         if len(_CACHE) > _CACHE_LIMIT:
@@ -134,6 +137,7 @@ def _operation(encoding: Encoding, values: Sequence[int]) -> Operation:
         read.append((_BARRIER, len(COLUMNS) - 1))
     if stem(encoding) == "BAR":
         written.append((_BARRIER, len(ROWS) - 1, -1, -1))
+    signalled = any(variable and t.space != "B" for t in writes)
     return Operation(
         tuple(dict.fromkeys(read)),
         tuple(dict.fromkeys(written)),
@@ -148,6 +152,8 @@ def _operation(encoding: Encoding, values: Sequence[int]) -> Operation:
         never,
         floor(encoding),
         *pipe_of(encoding, latency.full_name(encoding, values)),
+        tuple([result_cycles(encoding, values, memory) if signalled else 0 for memory in MEMORY_CYCLES]),
+        operand_cycles(encoding, values) if late else 0,
     )
 
 

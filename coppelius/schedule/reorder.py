@@ -17,10 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from coppelius.isa.control import CONTROL_COLUMNS, NO_CONTROL
 from coppelius.isa.form import CONTROL, MEMORY, SHARED, SYSTEM, TENSOR, Encoding
 from coppelius.isa.latency import full_name
 from coppelius.isa.values import Named
-from coppelius.program.cycles import MEMORY_CYCLES, Pipes, operand_cycles, result_cycles
+from coppelius.program.cycles import MEMORY_CYCLES, Pipes
 from coppelius.program.flow import Block
 from coppelius.program.program import Instruction
 from coppelius.schedule.likeness import Memory, pins_of, shape_of
@@ -49,11 +50,6 @@ _CROSS_LANE = frozenset(("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "MOVM", "ELE
 _ORDERED = (".STRONG", ".MMIO", "SR_CLOCK", "SR_GLOBALTIMER")
 
 
-# the control fields' columns, which every encoding begins with after its guard, and none of them set
-_CONTROL = slice(2, 7)
-_NO_CONTROL = (0,) * 5
-
-
 @dataclass(frozen=True)
 class Access:
     """Spaces of memory read and written; a fence orders everything that touches memory."""
@@ -72,7 +68,8 @@ class Access:
 def access_of(row: Instruction, pin: Mapping[str, int]) -> Access:
     """What one instruction does to memory and to order."""
     values = row.values
-    return _access(row.encoding, (*values[: _CONTROL.start], *_NO_CONTROL, *values[_CONTROL.stop :]), bool(pin))
+    own = (*values[: CONTROL_COLUMNS.start], *NO_CONTROL, *values[CONTROL_COLUMNS.stop :])
+    return _access(row.encoding, own, bool(pin))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -127,14 +124,12 @@ class Blocks:
         self.results = {memory: self.results_at(memory) for memory in MEMORY_CYCLES}
         self.access = [access_of(row, pin) for row, pin in zip(rows, pins, strict=True)]
         self._known: dict[tuple[int, int], list[list[_Need]]] = {}
-        self.operands = [
-            operand_cycles(r.encoding, r.values) if op.late else 0 for r, op in zip(rows, operations, strict=True)
-        ]
+        self.operands = [op.left for op in operations]
 
     def results_at(self, memory: int) -> list[int]:
         """Cycles until each variable-latency result, 0 for the others."""
-        pairs = zip(self.rows, self.operations, strict=True)
-        return [result_cycles(r.encoding, r.values, memory) if op.results else 0 for r, op in pairs]
+        place = MEMORY_CYCLES.index(memory)
+        return [op.arrival[place] for op in self.operations]
 
     def order(self, block: Block) -> list[int]:
         """The block's instructions in their best order."""
