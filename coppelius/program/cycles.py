@@ -85,7 +85,7 @@ _OTHER_CYCLES = 24  # assumed
 _LOAD_EXTRA = {1: 0, 2: 2, 3: 6, 4: 6}
 _SHARED_EXTRA = {1: 0, 2: 0, 3: 2, 4: 2}
 # loads from memory take `memory` cycles; a copy into shared memory a little longer (published: 39 for 32)
-_LOADS = frozenset(("LDG", "LD", "LDL", "ATOM", "ATOMG", "LDGSTS", "TEX", "TLD", "TLD4", "TXQ", "SULD", "SUATOM"))
+LOADS = frozenset(("LDG", "LD", "LDL", "ATOM", "ATOMG", "LDGSTS", "TEX", "TLD", "TLD4", "TXQ", "SULD", "SUATOM"))
 _COPY_EXTRA = 7
 # published: cycles from issue until the read barrier falls, for 32, 64 and 128 bits of data
 _OPERAND_CYCLES = {
@@ -116,7 +116,7 @@ def result_cycles(encoding: Encoding, values: Sequence[int], memory: int) -> int
     """Cycles until the write barrier of a variable-latency instruction falls."""
     kind = stem(encoding)
     width = sum(t.space == "R" for t in access.writes(encoding, values))
-    if kind in _LOADS:
+    if kind in LOADS:
         return memory + (_COPY_EXTRA if kind == "LDGSTS" else _LOAD_EXTRA.get(width, 0))
     if kind in ("LDS", "LDSM"):
         return _RESULT_CYCLES[kind] + _SHARED_EXTRA.get(width, 0)
@@ -199,7 +199,7 @@ def _kind(encoding: Encoding, values: tuple[int, ...]) -> _Kind:
         writes,
         pipes,
         taken,
-        signals and kind in _LOADS,
+        signals and kind in LOADS,
         result_cycles(encoding, values, 0) if signals else 0,
         operand_cycles(encoding, values),
         kind,

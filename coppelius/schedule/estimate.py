@@ -37,8 +37,8 @@ class Estimate:
         self.issue: list[list[int]] = []
         self.ready: list[tuple[list[int], list[int]]] = []
         operands = [op.left for op in operations]
-        for n in range(len(MEMORY_CYCLES)):
-            results = [op.arrival[n] for op in operations]
+        for memory in MEMORY_CYCLES:
+            results = [op.result(memory) for op in operations]
             issue = self._issue(needs, results, operands)
             self.issue.append(issue)
             done = [t + r for t, r in zip(issue, results, strict=True)]

@@ -15,7 +15,7 @@ from coppelius.isa.control import CONTROL_COLUMNS
 from coppelius.isa.form import FIXED, FP64, MEMORY, SHARED, VARIABLE, XU, Encoding
 from coppelius.isa.latency import stem
 from coppelius.isa.values import Immediate
-from coppelius.program.cycles import MEMORY_CYCLES, operand_cycles, pipe_of, result_cycles
+from coppelius.program.cycles import LOADS, operand_cycles, pipe_of, result_cycles
 
 # key of a register: its space's base and its number, which may be a virtual one
 SPACES = {"R": 0 << 24, "UR": 1 << 24, "P": 2 << 24, "UP": 3 << 24, "B": 4 << 24}
@@ -61,8 +61,8 @@ class Operation(NamedTuple):
     prompt: keys of the other reads at a fixed time.  late: keys read late.  results: keys that a scoreboard signals.
     guard: its predicate's key, negative where inverted, 0 for none.  never: its guard is `!PT`.
     floor: its stall, whatever follows.  pipes, taken: which of these it keeps busy, and for how many cycles.
-    arrival: cycles until its signalled results are there, at each of the model's memory figures; left: until its late
-    operands are read; 0 where it has none.
+    arrival: cycles until its signalled results are there, `loads`: memory's come to them; left: until its late operands
+    are read; 0 where it has none.
     """
 
     reads: tuple[tuple[int, int], ...]
@@ -79,8 +79,13 @@ class Operation(NamedTuple):
     floor: int
     pipes: tuple[str, ...]
     taken: int
-    arrival: tuple[int, ...]
+    arrival: int
+    loads: bool
     left: int
+
+    def result(self, memory: int) -> int:
+        """Cycles until its signalled results are there, where a load takes so many; 0 where it has none."""
+        return self.arrival + memory if self.loads else self.arrival
 
 
 _CACHE: dict[tuple[int, tuple[int, ...]], Operation] = {}
@@ -152,7 +157,8 @@ def _operation(encoding: Encoding, values: Sequence[int]) -> Operation:
         never,
         floor(encoding),
         *pipe_of(encoding, latency.full_name(encoding, values)),
-        tuple([result_cycles(encoding, values, memory) if signalled else 0 for memory in MEMORY_CYCLES]),
+        result_cycles(encoding, values, 0) if signalled else 0,
+        signalled and stem(encoding) in LOADS,
         operand_cycles(encoding, values) if late else 0,
     )
 

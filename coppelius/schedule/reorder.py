@@ -128,8 +128,7 @@ class Blocks:
 
     def results_at(self, memory: int) -> list[int]:
         """Cycles until each variable-latency result, 0 for the others."""
-        place = MEMORY_CYCLES.index(memory)
-        return [op.arrival[place] for op in self.operations]
+        return [op.result(memory) for op in self.operations]
 
     def order(self, block: Block) -> list[int]:
         """The block's instructions in their best order."""
