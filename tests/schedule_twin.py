@@ -149,7 +149,6 @@ class Twin:
                 found |= named
                 for j in passed:
                     self.through[j].append(walker)
-        self.groups = [i for i, step in enumerate(self.steps) if step.stem == "LDGDEPBAR"]
         self.begins = self._begins()
         self.keepers: list[list[int]] = [[] for _ in self.steps]
         for i, step in enumerate(self.steps):
@@ -176,8 +175,7 @@ class Twin:
         """What is wrong once instruction i has other control fields, and was not before."""
         kept = self.steps[i]
         self.steps[i] = replace(kept, **control)  # type: ignore[arg-type]
-        # a wait that is gone may have been some group's only one
-        alone = {i, max(i - 1, 0), *(self.groups if "wait" in control else ())}
+        alone = {i, max(i - 1, 0)}
         found = set().union(*map(self._alone, alone))
         for walker in self.through[i]:
             found |= self._walk(walker)[0]
@@ -374,12 +372,11 @@ class Twin:
 
 
 def _waits(step: Step, board: int) -> bool:
-    """Whether an instruction waits for a scoreboard: by its mask, or as DEPBAR."""
-    mask = step.wait
-    if step.stem == "DEPBAR" and not step.never:
-        counted = ".LE" in latency.full_name(*step.op)
-        mask |= step.row.get("set") | (1 << step.row.get("scoreboard", NONE) if counted else 0)
-    return board != NONE and bool(mask >> board & 1)
+    """Whether an instruction is a DEPBAR for a scoreboard."""
+    if step.stem != "DEPBAR" or step.never or board == NONE:
+        return False
+    counted = ".LE" in latency.full_name(*step.op)
+    return bool((step.row.get("set") | (1 << step.row.get("scoreboard", NONE) if counted else 0)) >> board & 1)
 
 
 def _raised(counts: tuple[int, ...], board: int) -> tuple[int, ...]:

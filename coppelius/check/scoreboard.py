@@ -17,7 +17,8 @@ whose only cover is a wait for a later `@P1 LDS`; an STG under one predicate cov
 One under `!PT` covers nothing: no shipped code relies on it.  `schedule` and strict mode hold to the same rule.
 
 Copies into shared memory are compared with reads by their base register alone.  What no address tells: a group whose
-scoreboard nothing in the program waits for is never known to be there (mined: all 1,566 groups are waited for).
+scoreboard no DEPBAR of the program waits for is never known to be there (mined: a DEPBAR names the scoreboard of all
+1,566 groups of shipped code; other instructions' waits for it do not count, as they may be for other producers).
 """
 
 from __future__ import annotations
@@ -123,13 +124,12 @@ def set_to_wait(facts: Sequence[Facts]) -> list[Hazard]:
 
 
 def unwaited_groups(facts: Sequence[Facts]) -> list[Hazard]:
-    """Groups of copies that raise no scoreboard, or one that no instruction waits for."""
+    """Groups of copies that raise no scoreboard, or one that no DEPBAR waits for."""
     groups = [i for i, f in enumerate(facts) if f.meaning == GROUP]
     if not groups:
         return []
     waited = 0
     for f in facts:
-        waited |= f.wait
         if f.meaning in (PLAIN_WAIT, COUNTED_WAIT):
             mask, scoreboard, _ = f.depbar
             waited |= mask | (1 << scoreboard if f.meaning == COUNTED_WAIT else 0)
@@ -138,7 +138,7 @@ def unwaited_groups(facts: Sequence[Facts]) -> list[Hazard]:
         board = facts[i].write_barrier
         if board != NO_SCOREBOARD and waited >> board & 1:
             continue
-        what = "raises no scoreboard" if board == NO_SCOREBOARD else f"raises SB{board}, which nothing waits for"
+        what = "raises no scoreboard" if board == NO_SCOREBOARD else f"raises SB{board}, for which no DEPBAR waits"
         remedy = "give LDGDEPBAR a write barrier and wait for it with DEPBAR.LE before the copies are read"
         found.append(Hazard(i, ALONE, CHECK, "group never waited for", "", 0, 0, remedy, f"the group of copies {what}"))
     return found

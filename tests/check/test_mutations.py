@@ -107,7 +107,7 @@ GROUPS = """
         (1, {}, False),
         (1, {"write_barrier": 7}, True),
         (1, {"write_barrier": 2}, True),
-        (1, {"write_barrier": 1}, False),
+        (1, {"write_barrier": 1}, True),  # EXIT waits for it, for LDS
     ],
 )
 def test_a_group_of_copies_that_nothing_waits_for(place: int, changes: dict[str, int], named: bool) -> None:
