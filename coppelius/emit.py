@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -150,7 +150,7 @@ def scheduled(draft: Draft, table: Table, registers: int | None, reorder: bool) 
     budget = 253 if registers is None else registers - RESERVED_REGISTERS
     movable = reorder and bool(draft.items)  # an empty kernel is refused where it is assembled
     moved = ordered_draft(draft, budget if registers is not None else None) if movable else None
-    own = Draft([replace(item, values=list(item.values)) for item in draft.items], draft.labels, draft.names)
+    own = Draft([item.copy() for item in draft.items], draft.labels, draft.names)
     built = assemble(own, table, registers=budget)
     program, origin = schedule(built.program, built.pins, reorder=reorder)
     if moved is None:
@@ -184,7 +184,7 @@ def ordered_draft(draft: Draft, registers: int | None) -> Draft:
     rows = [Instruction(item.encoding, tuple(item.values)) for item in items]
     operations = [operation_of(row.encoding, row.values) for row in rows]
     order = ordered(rows, operations, spans, [item.pins for item in items], budget)
-    return Draft([replace(items[i], values=list(items[i].values)) for i in order], draft.labels, draft.names)
+    return Draft([items[i].copy() for i in order], draft.labels, draft.names)
 
 
 def _spans(draft: Draft) -> list[Block]:

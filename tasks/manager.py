@@ -14,7 +14,9 @@ import signal
 import sqlite3
 import sys
 import time
+from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from multiprocessing import process
 from pathlib import Path
 from types import FrameType
@@ -179,7 +181,9 @@ class StepDependency(Dependency):  # type: ignore[misc]
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a server that goes away ends no build
         self.project.lock.hold()
         # from their start: an idle worker holds the lock as well
-        os.register_at_fork(after_in_child=partial(die_with_parent, os.getpid()))
+        os.register_at_fork(
+            before=partial(_import_stages, self.project), after_in_child=partial(die_with_parent, os.getpid())
+        )
         atomic.sweep(self.project.root / SCRATCH)
         found = front.unchanged(str(self.project.root), self.project.overrides, self.project.front_sources)
         if found is None:
@@ -261,6 +265,13 @@ def _end_with_a_killed_worker(_number: int, _frame: FrameType | None) -> None:
         worker.terminate()  # doit ends those that it has noted, and waits for the others
     how = f"ended, status {status}" if status > 0 else f"killed (signal {-status})"
     raise SystemExit(f"a worker process {how}; its step will run again")
+
+
+def _import_stages(project: Project) -> None:
+    """What each of doit's workers would import for itself; a module that cannot be imported fails its own steps."""
+    for module in sorted({name for step in project.graph.steps.values() for name in step.stage.code}):
+        with suppress(Exception, SystemExit):
+            import_module(module)
 
 
 def drop_release(step: Step) -> None:

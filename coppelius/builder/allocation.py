@@ -67,7 +67,9 @@ def _first(points: int) -> int:
 
 
 def _free(file: list[int], index: int, width: int, points: int) -> bool:
-    return index + width <= len(file) and not any(file[index + i] & points for i in range(width))
+    if index + width > len(file) or file[index] & points:
+        return False
+    return width == 1 or not any(file[index + i] & points for i in range(1, width))
 
 
 def _substitute(draft: Draft, placed: dict[tuple[str, int], int]) -> None:

@@ -37,6 +37,10 @@ class Item:
     target: str | None = None
     pins: Mapping[str, int] = field(default_factory=dict)
 
+    def copy(self) -> Item:
+        """Another, whose registers may be placed without placing this one's."""
+        return Item(self.encoding, list(self.values), self.source, self.target, self.pins)
+
     @property
     def reads(self) -> list[Touch]:
         """Registers it reads, virtual or placed."""

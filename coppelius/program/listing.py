@@ -36,6 +36,8 @@ def listing_text(program: Program) -> str:
     return "\n".join([f".target {program.table.target}", *listing_lines(program), ""])
 
 
+# a step often reads what the one before it read, and gave back as it was
+@lru_cache(maxsize=4)
 def parse_listing(text: str) -> Program:
     """Inverse of `listing_text`; a refusal names the line."""
     lines = text.splitlines()

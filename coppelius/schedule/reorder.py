@@ -136,21 +136,26 @@ class Blocks:
         if len(original) < 3 or any(self.operations[i].kind in _POSITIONS for i in original):
             return original
         orders = [original]
-        graphs = {memory: self.graph(block, self.results[memory]) for memory in MEMORY_CYCLES}
-        for graph in graphs.values():
+        graphs = self._graphs(block)
+        for graph in graphs:
             if (listed := self._listed(block, graph)) not in orders:
                 orders.append(listed)
         if len(orders) == 1:
             return original
-        base = [self._length(block, graph, original) for graph in graphs.values()]
+        base = [self._length(block, graph, original) for graph in graphs]
 
         def cost(order: list[int]) -> float:
             if order is original:
                 return sum(own / max(own, 1) for own in base)
-            lengths = (self._length(block, graph, order) for graph in graphs.values())
+            lengths = (self._length(block, graph, order) for graph in graphs)
             return sum(length / max(own, 1) for length, own in zip(lengths, base, strict=True))
 
         return min((order for order in orders if self._fits(block, order, original)), key=cost)
+
+    def _graphs(self, block: Block) -> list[Graph]:
+        """The block's dependences at each memory figure; one, where nothing in it waits for memory."""
+        near, far = (self.results[memory][block.start : block.end] for memory in MEMORY_CYCLES)
+        return [self.graph(block, self.results[memory]) for memory in MEMORY_CYCLES[: 1 if near == far else 2]]
 
     def _fits(self, block: Block, order: list[int], original: list[int]) -> bool:
         """Whether no more registers are live than the budget allows, or than in the block's own order."""
@@ -242,7 +247,7 @@ class Blocks:
         """Cycles from each instruction to the last that waits for it."""
         heights = [0] * len(graph.after)
         for i in range(len(heights) - 1, -1, -1):
-            heights[i] = max((heights[j] + graph.after[j][i] for j in graph.before[i]), default=1)
+            heights[i] = max([heights[j] + graph.after[j][i] for j in graph.before[i]], default=1)
         return heights
 
     def _listed(self, block: Block, graph: Graph) -> list[int]:

@@ -168,11 +168,16 @@ class Stalls:
     def _walk(self, block: Block, scan: Scan, raising: bool) -> tuple[int, bool]:
         """The block's instructions in order; its length in cycles, and whether a stall grew."""
         time = 0
+        if not raising:
+            for i in range(block.start, block.end):
+                scan.enter(i, time)
+                time += self.cycles[i] or DRAIN
+            return time, False
         grew = False
         pipes = Pipes()
         for i in range(block.start, block.end):
             op = self.operations[i]
-            if raising and i > block.start:
+            if i > block.start:
                 lacking, cause = self._needed(scan, i, time)
                 # compiled code leaves its pipe's cycles, too: later distances then start where the machine is
                 if self.among is None:
@@ -185,8 +190,7 @@ class Stalls:
             if self.waits[i]:
                 # it may issue any time later, and the pipes be free by then
                 pipes = Pipes()
-            if raising:
-                pipes.issue(op.pipes, op.taken, time)
+            pipes.issue(op.pipes, op.taken, time)
             time += self.cycles[i] or DRAIN
         return time, grew
 
