@@ -149,9 +149,10 @@ def scheduled(draft: Draft, table: Table, registers: int | None, reorder: bool) 
     """Registers placed and control words assigned; in the quicker order, where instructions may move."""
     budget = 253 if registers is None else registers - RESERVED_REGISTERS
     movable = reorder and bool(draft.items)  # an empty kernel is refused where it is assembled
-    moved = ordered_draft(draft, budget if registers is not None else None) if movable else None
+    liveness = Liveness(draft) if movable else None
+    moved = None if liveness is None else ordered_draft(draft, budget if registers is not None else None, liveness)
     own = Draft([item.copy() for item in draft.items], draft.labels, draft.names)
-    built = assemble(own, table, registers=budget)
+    built = assemble(own, table, registers=budget, liveness=liveness)
     program, origin = schedule(built.program, built.pins, reorder=reorder)
     if moved is None:
         return Scheduled(built, program, origin)
@@ -168,14 +169,16 @@ def _quicker(own: Scheduled, draft: Draft, table: Table, registers: int) -> Sche
     return Scheduled(built, program, origin) if is_quicker(program, own.program) else own
 
 
-def ordered_draft(draft: Draft, registers: int | None) -> Draft:
+def ordered_draft(draft: Draft, registers: int | None, liveness: Liveness | None = None) -> Draft:
     """The draft with its blocks ordered before registers are placed, no more live at once than `registers`.
 
-    None: than the draft's own order has live at its widest.
+    None: than the draft's own order has live at its widest.  liveness: the draft's, where it is known.
     """
     items = draft.items
     spans = _spans(draft)
-    live, widest = _live(draft, {place for s in spans for place in (2 * s.start, 2 * s.end - 1)})
+    live, widest = _live(
+        draft, liveness or Liveness(draft), {place for s in spans for place in (2 * s.start, 2 * s.end - 1)}
+    )
     budget = Budget(
         widest if registers is None else registers,
         {s.start: live[2 * s.start] for s in spans},
@@ -194,12 +197,12 @@ def _spans(draft: Draft) -> list[Block]:
     return [Block(s, e, ()) for s, e in zip(starts, [*starts[1:], len(draft.items)], strict=True)]
 
 
-def _live(draft: Draft, wanted: set[int]) -> tuple[dict[int, frozenset[int]], int]:
+def _live(draft: Draft, liveness: Liveness, wanted: set[int]) -> tuple[dict[int, frozenset[int]], int]:
     """General registers live at these places, and how many are at the widest: even before instructions, odd after."""
     places = 2 * len(draft.items)
     begin: list[list[range]] = [[] for _ in range(places + 1)]
     end: list[list[range]] = [[] for _ in range(places + 1)]
-    for virtual, points in zip(draft.names.virtuals, Liveness(draft).points, strict=True):
+    for virtual, points in zip(draft.names.virtuals, liveness.points, strict=True):
         own = range(virtual.first, virtual.first + virtual.width)
         first = 0
         while points and virtual.space == "R":

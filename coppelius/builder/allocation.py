@@ -14,13 +14,16 @@ from coppelius.isa.refusal import Refusal
 LIMITS = {"R": 253, "UR": 63, "P": 7, "UP": 7}
 
 
-def allocate(draft: Draft, *, registers: int = LIMITS["R"]) -> dict[str, tuple[str, int]]:
+def allocate(
+    draft: Draft, *, registers: int = LIMITS["R"], liveness: Liveness | None = None
+) -> dict[str, tuple[str, int]]:
     """Place every named register, in the draft's items; returns name -> (space, index).
 
-    `registers`: how many general registers there are.  Refuses by name the one that finds no place.
+    `registers`: how many general registers there are; `liveness`: the draft's, where it is known.  Refuses by name
+    the one that finds no place.
     """
     limits = LIMITS | {"R": min(registers, LIMITS["R"])}
-    liveness = Liveness(draft)
+    liveness = liveness or Liveness(draft)
     busy: dict[str, list[int]] = {space: [0] * limit for space, limit in limits.items()}
     placed: dict[tuple[str, int], int] = {}
     named: dict[str, tuple[str, int]] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from coppelius.builder.allocation import allocate
 from coppelius.builder.draft import Draft, Source
+from coppelius.builder.flow import Liveness
 from coppelius.builder.loops import lay_out_all
 from coppelius.isa.refusal import Refusal
 from coppelius.isa.table import Table
@@ -22,15 +23,15 @@ class Assembled:
     sources: list[Source]
 
 
-def assemble(draft: Draft, table: Table, *, registers: int) -> Assembled:
+def assemble(draft: Draft, table: Table, *, registers: int, liveness: Liveness | None = None) -> Assembled:
     """Allocate within `registers` general registers, resolve labels; refuses an empty kernel.
 
-    Loops that are not laid out yet run as they are written.
+    Loops that are not laid out yet run as they are written.  liveness: where it is known, of a draft without loops.
     """
     if not draft.items:
         raise Refusal("the kernel emits no instruction")
     draft = lay_out_all(draft, table)
-    allocate(draft, registers=registers)
+    allocate(draft, registers=registers, liveness=liveness)
     rows = []
     for ordinal, item in enumerate(draft.items):
         instruction = Instruction(item.encoding, tuple(item.values))

@@ -135,7 +135,7 @@ class _Lowering:
         cycles = self.stalls.cycles
         for given in range(room):
             cycles[i] -= 1
-            self._settle_anew()
+            self.stalls.settle([block.start])
             scan, time = self._scan(block, i)
             scan.enter(i, time)
             if self._slack(block, scan, i, time, 0)[0] < 0:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from coppelius.isa.access import reads, writes
 from coppelius.isa.control import LEGAL_KEEP
@@ -28,10 +29,14 @@ _Operand = tuple[int, str, int, int]
 def with_reuse(rows: Sequence[Instruction], blocks: Sequence[Block]) -> list[Instruction]:
     """The instructions with every reuse flag that pays and no other, given their control words."""
     operands = [_operands(row) for row in rows]
+    written = [{t.number for t in writes(row.encoding, row.values) if t.space == "R"} for row in rows]
+    lasting = [_lasts(row, after) for row, after in pairwise(rows)]
     out = []
     ends = {i: block.end for block in blocks for i in range(block.start, block.end)}
     for i, row in enumerate(rows):
-        flags = {name: int(_pays(rows, operands, i, k, ends[i])) for k, (_, name, _, _) in enumerate(operands[i])}
+        flags = {
+            name: int(_pays(operands, written, lasting, i, k, ends[i])) for k, (_, name, _, _) in enumerate(operands[i])
+        }
         flags |= {name: 0 for name in _fields(row.encoding).values() if name not in flags}
         out.append(row.with_fields(flags) if any(row[name] != flag for name, flag in flags.items()) else row)
     return out
@@ -58,15 +63,19 @@ def _operands(row: Instruction) -> list[_Operand]:
     return found
 
 
-def _pays(rows: Sequence[Instruction], operands: Sequence[list[_Operand]], i: int, k: int, end: int) -> bool:
+def _lasts(row: Instruction, after: Instruction) -> bool:
+    """Whether what is kept while one instruction reads is still there when the next one does."""
+    return bool(row["keep"]) and row["stall"] in LEGAL_KEEP and row.encoding.latency == FIXED and not after["wait"]
+
+
+def _pays(
+    operands: Sequence[list[_Operand]], written: Sequence[set[int]], lasting: Sequence[bool], i: int, k: int, end: int
+) -> bool:
     """Whether the next reader of this operand's slot and bank reads the same registers, still as they were."""
     slot, _, register, width = operands[i][k]
     own = set(range(register, register + width))
     for j in range(i, min(end - 1, i + _WINDOW)):
-        row, after = rows[j], rows[j + 1]
-        if not row["keep"] or row["stall"] not in LEGAL_KEEP or row.encoding.latency != FIXED or after["wait"]:
-            return False
-        if any(t.space == "R" and t.number in own for t in writes(row.encoding, row.values)):
+        if not lasting[j] or not own.isdisjoint(written[j]):
             return False
         for other, _, first, count in operands[j + 1]:
             if other == slot and first & 1 == register & 1:
