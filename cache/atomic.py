@@ -27,11 +27,15 @@ def digest(content: bytes) -> str:
 
 def write(path: Path, content: bytes, scratch: Path) -> None:
     """Gives `path` this content; `scratch` is a folder on the same file system."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = scratch / f"{os.getpid()}-{next(_numbers)}"
-    partial.write_bytes(content)
-    partial.replace(path)
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    except FileNotFoundError:  # seldom: a folder is missing
+        scratch.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content)
+        partial.replace(path)
 
 
 def publish(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -272,6 +272,9 @@ def _import_stages(project: Project) -> None:
     for module in sorted({name for step in project.graph.steps.values() for name in step.stage.code}):
         with suppress(Exception, SystemExit):
             import_module(module)
+    for target in project.plan.targets:
+        with suppress(Exception, SystemExit):
+            import_module("coppelius.isa.table").table_of(target)
 
 
 def drop_release(step: Step) -> None:

@@ -23,7 +23,7 @@ Pins = Sequence[Mapping[str, int]]
 
 _ROUNDS = 8
 _SCHEDULES: Memory[tuple[tuple[Instruction, ...], tuple[int, ...]]] = Memory()
-_FIGURES: Memory[list[int]] = Memory()
+_FIGURES: Memory[_Figures] = Memory()
 
 
 def schedule(program: Program, pins: Pins, *, reorder: bool = False) -> tuple[Program, list[int]]:
@@ -58,21 +58,34 @@ def _schedule(program: Program, pins: Pins, reorder: bool) -> tuple[Program, lis
 
 def is_quicker(program: Program, than: Program) -> bool:
     """Whether the model finds it quicker somewhere and slower nowhere: either trace, either memory figure."""
-    shares = [mine / other for mine, other in zip(_figures(program), _figures(than), strict=True)]
-    return max(shares) <= 1 and min(shares) < 1
+    mine, other = _figures(program), _figures(than)
+    quicker = False
+    for n in range(2 * len(MEMORY_CYCLES)):
+        if mine[n] > other[n]:
+            return False
+        quicker |= mine[n] < other[n]
+    return quicker
 
 
-def _figures(program: Program) -> list[int]:
-    """Modelled cycles of both traces, each at both memory figures."""
+class _Figures:
+    """Modelled cycles of both traces, each at both memory figures; found when they are asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.found = program, dict[int, int]()
+        self.traces = [reachable(program), walk(program)]
+
+    def __getitem__(self, n: int) -> int:
+        trace, memory = divmod(n, len(MEMORY_CYCLES))
+        if trace and self.traces[1] == self.traces[0]:
+            return self[memory]
+        if n not in self.found:
+            self.found[n] = modelled_cycles(self.program, self.traces[trace], memory=MEMORY_CYCLES[memory])
+        return self.found[n]
+
+
+def _figures(program: Program) -> _Figures:
     shape = shape_of(program.rows)
-    found = _FIGURES.get(shape)
-    if found is None:
-        traces = [reachable(program), walk(program)]
-        figures = [[modelled_cycles(program, traces[0], memory=memory) for memory in MEMORY_CYCLES]]
-        if traces[1] != traces[0]:
-            figures.append([modelled_cycles(program, traces[1], memory=memory) for memory in MEMORY_CYCLES])
-        found = _FIGURES.keep(shape, [*figures[0], *figures[-1]])
-    return found
+    return _FIGURES.get(shape) or _FIGURES.keep(shape, _Figures(program))
 
 
 def _moved(program: Program, pins: Pins) -> tuple[list[int], Program]:
